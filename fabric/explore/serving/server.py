@@ -57,12 +57,12 @@ class Batch:
     """A step of one replica, to which a scheduler adds requests.
 
     Attributes:
-        prefills: for each chunk of a prompt, its tokens and the tokens cached before.
-        decodes: for each generating request, the tokens in its cache.
-        begun: requests with the first chunk of their prompt in this step.
+        prefills: for each chunk of a prompt, its number of tokens, and the number cached before.
+        decodes: for each generating request, the number of tokens in its cache.
+        begun: requests whose first chunk is in this step.
         firsts: requests that receive their first token.
         lasts: requests that receive their last token.
-        prefill_tokens: tokens of all chunks.
+        prefill_tokens: number of tokens of all chunks.
     """
 
     __slots__ = ("begun", "decodes", "firsts", "lasts", "prefill_tokens", "prefills")
@@ -86,7 +86,7 @@ class Batch:
         return len(self.prefills) + len(self.decodes)
 
     def add(self, request: Request, tokens: int) -> None:
-        """Compute ``tokens`` more known tokens of ``request``; the last one makes the next known.
+        """Compute ``tokens`` known tokens of ``request``; the last known token yields the next one.
 
         Raises:
             ValueError: not 1 <= tokens <= request.known - request.computed.

@@ -164,7 +164,7 @@ class Master:
 
 
 Escapes: TypeAlias = Mapping[int, int]
-"""A cut: depths that keep the limits reach the given depth in at least one of the variables."""
+"""A cut, as depths by variable: depths that keep the limits reach at least one of them."""
 
 
 def cuts_of(oracle: Oracle, depths: Depths) -> Iterator[Escapes]:
@@ -190,7 +190,7 @@ def cuts_around(oracle: Oracle, lower: Depths, depths: Depths) -> Iterator[Escap
 
 def _lifted(oracle: Oracle, depths: Depths, cut: Cut) -> Escapes:
     # The cut of the deepest depths that still fail because of ``cut``. The cheapest variables are
-    # deepened first, so that the cut leaves the expensive ones.
+    # deepened first, so that the expensive ones stay in the cut.
     problem = oracle.problem
     most = problem.most
 

@@ -20,7 +20,7 @@ from fabric.explore.sizing.goal import Task
 from fabric.explore.sizing.high_water import high_water, sized_at_most
 
 _MOST_EVENTS: Final = 3_000_000
-"""Events of all runs together, about a minute; the same on every machine."""
+"""Most events of all runs together: about a minute, but equal on every machine."""
 
 _LEAST_RUNS: Final = 12
 """Number of runs that are allowed even if they are long."""

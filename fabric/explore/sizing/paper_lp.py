@@ -57,8 +57,8 @@ def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
     The sum over all pairs is minimal, such that every kernel starts no earlier than each of its
     sources starts plus the delay.
 
-    The paper has a constraint for each path between two kernels instead, which this implies. If
-    two kernels both feed two others, the paper's constraints also allow delays that no starts have.
+    The paper has a constraint for each path between two kernels instead. These constraints follow
+    from ours. If two kernels both feed two others, they also allow delays that no starts have.
     """
     if not precedences:
         return np.zeros(0, np.int64)

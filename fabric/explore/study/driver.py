@@ -95,7 +95,7 @@ def _work(
         on_progress(session)
         if not under_way:
             return
-        # Python does not see a signal that comes while it begins to wait, until the wait ends.
+        # A signal that arrives just before the wait is handled after the wait.
         while not wait(under_way, _SIGNAL_SECONDS, FIRST_COMPLETED).done:
             pass
         with uninterrupted():

@@ -109,7 +109,8 @@ class SearchSession(StudySession):
                 del self._replayed[index]
                 self._end(trial, index, self.outcomes[index])
                 continue
-            for each in self._replayed:  # the draws differ if points ran at the same time
+            # If several points ran at a time, the sampler does not draw all of them again.
+            for each in self._replayed:
                 self._end(None, each, self.outcomes[each])
             self._replayed.clear()
             self._under_way[index] = trial

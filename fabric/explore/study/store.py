@@ -142,7 +142,7 @@ class Store(BaseStore):
                     self.drawn.add(index)
                 yield outcome
                 is_used = True
-        # Points of other products, with fewer names, are other points.
+        # In a product with fewer names, the setting has an index, but another identity.
         self.ignored += not is_used
 
     def _identity(self, outcome: Outcome) -> str:

@@ -46,7 +46,7 @@ _IMPORTED: Final = [
 ]
 
 _POINTS_OF_A_WORKER: Final = 200
-"""A process is replaced after this many questions, which bounds leaks of programs."""
+"""A process is replaced after this many points, since programs may leak memory."""
 
 _CHILDREN: Final = threading.RLock()
 """Held to start a process or read its state.

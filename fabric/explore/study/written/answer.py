@@ -244,7 +244,7 @@ def counts_table(result: StudyResult) -> Table:
     """Return the number of points by outcome and reason; for failures, also the points."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for each in result.outcomes:
-        # Deadlocks of one kind are in other units and at other elements.
+        # Reasons of one kind of deadlock differ in their units and elements.
         kind = each.code or without_numbers(_reason(each))
         groups.setdefault((each.status, kind), []).append(each)
     order = list(ENDED)
