@@ -81,15 +81,13 @@ class RequestDescription(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Serving(Section):
-    """A question of serving. Every design serves the same requests at every load.
+    """A question of serving. At every load, every design serves the same requests.
 
     Attributes:
         designs: descriptions of step costs by design.
-        server: the server, the same for every design.
-        level: the promised service level.
         scheduler: ``FILE.py:NAME``, called with the server for each replica; by default the
             fabric's own scheduler.
-        question: the question as a sentence, for reports.
+        question: a sentence for reports.
     """
 
     requests: RequestDescription

@@ -107,8 +107,7 @@ class Requests(Described):
     def at_rate(self, per_second: float) -> Requests:
         """Return the requests with all times between arrivals scaled by one factor.
 
-        Args:
-            per_second: requests a second from the first arrival to the last.
+        The rate counts from the first arrival to the last.
 
         Raises:
             ConfigurationError: the rate is not above 0, or all arrive at one time.
@@ -125,12 +124,9 @@ class Requests(Described):
         return Requests(times, self.prompt_tokens, self.output_tokens)
 
     def poisson(self, per_second: float, count: int, seed: int) -> Requests:
-        """Return requests of a Poisson process, with pairs of lengths drawn from these.
+        """Return ``count`` requests of a Poisson process, with pairs of lengths drawn from these.
 
-        Args:
-            per_second: mean rate.
-            count: number of requests.
-            seed: seed of times and lengths; for another rate, the same draws are scaled.
+        For another rate with the same seed, the same draws are scaled.
 
         Raises:
             ConfigurationError: the rate is not above 0.

@@ -117,12 +117,8 @@ def serve(
     ``async_scheduling``. A step begins once it is scheduled and the step before has ended. Requests
     that are queued together stay in the order of the trace.
 
-    Args:
-        requests: the trace.
-        server: the server.
-        cost: cost of a step.
-        scheduler: makes the scheduler of a replica.
-        on_completed: called every 256 completed requests of replicas that step together.
+    ``scheduler`` makes the scheduler of a replica. ``on_completed`` is called every 256 completed
+    requests of replicas that step together.
 
     Raises:
         ConfigurationError: a request is longer than a cache, a step costs no time, or a scheduler

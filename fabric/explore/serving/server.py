@@ -154,11 +154,7 @@ class StepCost(Protocol):
     """A model of the time and energy of a server's steps."""
 
     def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return the cost of a step.
-
-        Args:
-            batches: a batch for each replica that steps, which may be empty.
-        """
+        """Return the cost of a step; ``batches`` has a batch, maybe empty, for each replica."""
 
 
 @dataclass(frozen=True)

@@ -109,22 +109,15 @@ def _statistics(study: Study, runs: Sequence[Outcome]) -> dict[str, float]:
 
 
 def design_before(
-    study: Study,
-    design: int,
-    runs: Sequence[Outcome | None],
-    befores: Sequence[Before | None],
+    study: Study, design: int, runs: Sequence[Outcome | None], befores: Sequence[Before]
 ) -> Before:
-    """Return a design's bounds from its finished runs and the bounds of its other runs."""
+    """Return a design's bounds from its finished runs, and the bounds of its other runs."""
     if not study.has_inputs:
-        return befores[0] or Before(design)
-    of_runs: list[_Bounds] = []
-    for run, before in zip(runs, befores, strict=True):
-        if run is not None:
-            of_runs.append(_run_bounds(study, run))
-        elif before is not None:
-            of_runs.append((before.bounds, before.exact))
-        else:
-            of_runs.append(({}, ()))
+        return befores[0]
+    of_runs = [
+        (before.bounds, before.exact) if run is None else _run_bounds(study, run)
+        for run, before in zip(runs, befores, strict=True)
+    ]
     bounds, exact = _bounds(study.judged_by, of_runs)
     return Before(design, bounds, exact)
 

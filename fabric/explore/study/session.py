@@ -214,9 +214,8 @@ class StudySession:
 
     def _design_before(self, design: int) -> Before:
         runs = self.study.runs_of(design)
-        return design_before(
-            self.study, design, list(map(self.runs.get, runs)), list(map(self._before.get, runs))
-        )
+        befores = [self._before.get(run, Before(run)) for run in runs]
+        return design_before(self.study, design, list(map(self.runs.get, runs)), befores)
 
     def _settled(self, index: int) -> Outcome | None:
         before = self._before.get(index)

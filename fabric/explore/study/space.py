@@ -129,11 +129,8 @@ class Space:
 def grid(axes: Mapping[str, Iterable[Scalar]] | None = None, /, **named: Iterable[Scalar]) -> Space:
     """Return every combination of the values of some axes, the last axis fastest.
 
-    Equal values of an axis are one.
-
-    Args:
-        axes: values by name, for names with a dot such as ``hardware.hbm.channels``.
-        named: values by name.
+    Equal values of an axis are one. ``axes`` are for names with a dot, such as
+    ``hardware.hbm.channels``.
 
     Raises:
         ConfigurationError: an axis has no values, or a value that is not a scalar.
@@ -149,10 +146,6 @@ def zipped(
     """Return the first values of all axes together, then the second ones, and so on.
 
     Equal rows are one.
-
-    Args:
-        axes: values by name, all equally long.
-        named: values by name.
 
     Raises:
         ConfigurationError: as ``grid``; or the axes are not equally long.

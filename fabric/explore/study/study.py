@@ -74,9 +74,7 @@ class KnownValue(_InStudy):
 
     Attributes:
         setting: values of the axes that identify the point.
-        metric: name of a metric of the study.
         value: in the metric's unit.
-        source: the publication.
     """
 
     setting: Setting
@@ -108,7 +106,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement(_InStudy):
-    """A verdict on a claim, with our value.
+    """A verdict on a claim.
 
     Attributes:
         found: our value as text; empty if it cannot be computed.
@@ -125,8 +123,7 @@ class Claim(_InStudy):
     """A statement, such as a sentence of a paper, that a study's points decide.
 
     Attributes:
-        text: the statement.
-        location: its place in the paper, as in ``section 5.2``.
+        location: the place of the statement, as in ``section 5.2``.
         published: the published value as text.
         judge: computes our value and the verdict.
     """
@@ -194,7 +191,7 @@ class Study(Options):
         program: the path of the program's file.
         space: values of parameters, hardware keys, depths and hops; they override ``depths`` and
             ``hops``.
-        question: the question as a sentence, for reports.
+        question: a sentence for reports.
         fixed: parameters, hardware keys, depths and hops that do not vary.
         hardware: a hardware file, or the name of one that comes with the fabric; the paper's
             if None.
@@ -206,10 +203,6 @@ class Study(Options):
         hold_out: number of inputs to hold out; at the end, the designs on the front run with them.
         again: changes of fixed values or defaults, such as another memory. At the end, the designs
             on the front run again with each.
-        known: published values.
-        claims: statements that the study checks.
-        tables: additional tables.
-        pictures: additional pictures.
         asks: a question of your own, which takes the place of a program.
         name: by default, the name of the study's file.
     """
