@@ -42,7 +42,7 @@ class Result(Shown):
 
 
 class ShownInShort(Shown):
-    """An object whose ``repr`` has the fields that rich prints."""
+    """An object with a ``repr`` of the fields that rich prints."""
 
     __slots__ = ()
 

@@ -35,7 +35,7 @@ def shown_address(address: str) -> str:
 
 
 def library_text(error: BaseException | str, address: str | None) -> str:
-    """Return a library's message without the passwords of ``address`` and without parts of them."""
+    """Return a library's message without the passwords of ``address``, also if it quotes parts."""
     if address is None:
         return str(error)
     text = str(error).replace(address, shown_address(address))

@@ -119,7 +119,7 @@ class VerificationError(FabricError):
 
 
 def error_text(error: BaseException) -> str:
-    """Return the type and the text of ``error``, whose ``__str__`` may raise in a user's class."""
+    """Return the type and the text of ``error``; the ``__str__`` of a user's class may raise."""
     name = type(error).__name__
     try:
         text = str(error).strip()

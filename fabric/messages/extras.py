@@ -13,8 +13,8 @@ def check_extra(who: str, extra: str, *modules: str) -> None:
     """Check that ``modules``, which an extra of step-fabric installs, are installed.
 
     Raises:
-        ConfigurationError: some are missing. The message begins with ``who`` needs them, and ends
-            with the command that installs them.
+        ConfigurationError: some are missing. The message says that ``who`` needs them, and has the
+            command that installs them.
     """
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:

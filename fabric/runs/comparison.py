@@ -101,7 +101,7 @@ def check_assumptions(
             for size in sink.sizes.get(claim.dimension, ()):
                 if size != expected and not is_ragged(claim.assumed):
                     claim.refuse(size, expected)
-    # Ragged sizes are compared in total; operators compare those of single groups.
+    # Ragged sizes are compared in total. Operators compare the sizes of single groups.
     for edge, channel in zip(plan.edges, state.channels, strict=True):
         if not edge.claims:
             continue
@@ -153,7 +153,7 @@ def _difference_text(row: Compared, exact: bool) -> str | None:
 
 
 def _has_ragged_tiles(plan: Plan) -> bool:
-    """Whether tiles have ragged sizes, whose mean may differ in parts of a stream."""
+    """Whether tiles have ragged sizes; their means may differ between the parts of a stream."""
     values = {
         id(value): value
         for node in plan.nodes
@@ -171,7 +171,7 @@ class Measured(NamedTuple):
             channel determines is as the program binds it, or 0.
         guessed: symbols that occur only in products with other unknown symbols, and symbols
             derived from these.
-        shown: symbols whose size the channels determine.
+        shown: symbols with a size that the channels determine.
     """
 
     sizes: dict[Symbol, Size]

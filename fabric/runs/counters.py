@@ -156,7 +156,7 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
 
 
 def warnings(state: RunState) -> tuple[str, ...]:
-    """Return a sentence for each channel whose reader left elements over."""
+    """Return a sentence for each channel with elements that its reader left over."""
     return tuple(
         f"FAB-D004: {channel.name}: {counted(channel.left_over, 'element')} "
         f"{'was' if channel.left_over == 1 else 'were'} left over: "

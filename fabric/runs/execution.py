@@ -198,7 +198,7 @@ class Execution:
             return
         self._logged_cycle = cycle
         state = state_of(self.machine)
-        # Ends of units whose clocks are ahead are logged later, in the order of cycles.
+        # Later ends are logged later, since the log is in the order of cycles.
         self._log_ends(state, counters.unit_counters(state), before=cycle)
         self.log.event("heartbeat", cycle, elements=state.elements, waiting=state.waiting)
         log_waits(self.log, state, cycle, self._logged_waits)

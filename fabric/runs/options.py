@@ -36,7 +36,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Described):
-    """The options that decide the numbers of a run, besides the program and its hardware.
+    """The options that decide the numbers of a run, apart from the program and its hardware.
 
     Attributes:
         mode: ``timing`` or ``functional``; by default the mode that the program states.
@@ -90,10 +90,10 @@ class Settings(Options):
     """The options of one run, its observers, and the places of its files.
 
     Attributes:
-        trace: ``events`` records every transfer and wait, TraceOptions selects some of them, and
-            ``counters`` (the default) records none. ``report.trace()`` opens the trace. It is in
-            the run's folder, or without ``log_dir`` in a temporary folder that is removed with the
-            report. A second run with other depths is recorded beside it, in ``trace-grown``.
+        trace: ``events`` records every transfer and wait, TraceOptions a selection, and
+            ``counters`` (the default) none. ``report.trace()`` opens the trace. It is in the run's
+            folder, or without ``log_dir`` in a temporary folder that is removed with the report. A
+            second run with other depths is recorded in the same folder, in ``trace-grown``.
         observers: receive transfers, bursts and allocations, also of a run with other depths, but
             not of runs that search for a remedy.
         log_dir: the folder in which the run makes its own folder; None to keep no files.

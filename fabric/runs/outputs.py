@@ -30,7 +30,7 @@ class OutputShape:
     dtype: np.dtype
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        """Raise a ConfigurationError, since there is no data."""
+        """Raise a ConfigurationError, since a run in timing mode has no data."""
         refuse(f"{self} is not an array: expected a run in functional mode", ConfigurationError)
 
     @override

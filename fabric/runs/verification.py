@@ -91,7 +91,7 @@ class OutputVerification:
         return alike and not self.mismatched and max(self.used.row, self.used.whole) <= 1
 
     def lines(self) -> tuple[str, ...]:
-        """Return a line with the number of wrong elements, and lines with the first of them."""
+        """Return a line with the number of wrong elements, and lines with the first ones."""
         name = f"output {self.output!r}" if self.kind == "output" else f"stream {self.output}"
         if self.misfit is not None:
             return (f"{name}: {self.misfit}",)

@@ -31,8 +31,8 @@ Array = np.ndarray
 
 _ROW: Final = 2.5
 _WHOLE: Final = 1.5
-"""The largest ratio of the root mean square of errors to that of carried errors, in a row and in
-all numbers. Ratios above 1 occur since equal numbers are rounded in the same direction."""
+"""The largest ratios of errors to carried errors, as root mean squares, in a row and in all numbers.
+Ratios above 1 occur since equal numbers are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9
 """The largest relative error of a rounding in an exact run."""

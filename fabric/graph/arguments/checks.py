@@ -47,7 +47,7 @@ class Check(NamedTuple):
         plural: the expected values in the plural, such as ``integers``.
         settle: returns the converted value, or raises ``Unfit``.
         hint: returns an addition to the message about a wrong value.
-        kind: the class whose instances fit; None if the check has other conditions.
+        kind: the class, if all its instances fit and no other values; otherwise None.
     """
 
     text: str

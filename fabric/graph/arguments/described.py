@@ -277,8 +277,8 @@ def checked(function: Callable[Parameters, Result]) -> Callable[Parameters, Resu
 class Binding:
     """Compares the arguments of calls with a signature.
 
-    A call fits or not by its number of positional arguments and the names of the others. The
-    shapes of calls that fit are remembered.
+    Whether a call fits depends only on its number of positional arguments and on the names of its
+    keyword arguments. These shapes of calls are remembered if they fit.
 
     Attributes:
         by_place, by_name: names of parameters that may be given by place, or by name.
@@ -409,7 +409,7 @@ def _descriptions() -> list[type[Described]]:
 
 
 class Section(Described):
-    """A frozen dataclass whose fields are the keys of a section. A missing key is None."""
+    """A section of a file as a frozen dataclass, with keys as fields. None leaves out a key."""
 
     refusal: ClassVar[type[FabricError]] = ConfigurationError
 

@@ -412,7 +412,7 @@ class Pages(NamedTuple):
         return -(-size_bytes // self.page_bytes)
 
     def within(self, capacity_bytes: int) -> int:
-        """Return the pages in ``capacity_bytes``, of which the last unit may have a part only."""
+        """Return the number of pages in ``capacity_bytes``; the last unit may be smaller."""
         units, rest_bytes = divmod(capacity_bytes, self.unit_bytes)
         return units * (self.unit_bytes // self.page_bytes) + rest_bytes // self.page_bytes
 

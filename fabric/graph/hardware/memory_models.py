@@ -189,7 +189,7 @@ _AT_LEAST: Final = {
     "faw_cycles": ("rrd_s_cycles",),
     "write_high_percent": ("write_low_percent",),
 }
-"""For each key, the keys whose sum is its least value."""
+"""The least values of keys, as sums of other keys."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -148,7 +148,7 @@ class Beside:
         return {spec.origin for spec in specs if spec is not None} <= {None, self._program}
 
     def _appear(self) -> None:
-        """Put these modules into ``sys.modules``, in place of those of another program."""
+        """Replace the modules of another program in ``sys.modules`` by these modules."""
         before = _present.get(self._root)
         if before is self:
             return

@@ -56,7 +56,7 @@ else:
 
 
 _RAGGED: Final = "~"
-"""The last character of a ragged symbol, whose value may differ for each outer element."""
+"""The last character in the name of a ragged symbol, which has a value for each outer element."""
 
 
 def symbol(name: str, *, ragged: bool = False) -> Symbol:

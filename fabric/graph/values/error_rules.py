@@ -21,8 +21,8 @@ from fabric.graph.values.fit import unit_of
 Array: TypeAlias = np.ndarray
 
 REACH: Final = 5.0
-"""A number may be off by this many times its error. Errors are standard deviations, and one number
-in 1.7 million is off by more than five of them."""
+"""A number may be off by this many times its error. Errors are standard deviations: one number in
+1.7 million is off by more than 5 standard deviations."""
 
 JUMP: Final = 1.45
 """A jump is this many errors, since a step function may put a number on either side of a tie."""
@@ -42,10 +42,10 @@ STEPS: Final = {
     np.sign,
     np.trunc,
 }
-"""Step functions, whose results are exact or off by a jump."""
+"""Step functions. Their results are exact or off by a jump."""
 
 ROUNDED_ONCE: Final = {np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.square}
-"""Functions whose results are the nearest numbers of the type, as IEEE 754 requires."""
+"""Functions that return the nearest numbers of the type, as IEEE 754 requires."""
 
 Errors: TypeAlias = "Sequence[Array | None]"
 

@@ -426,7 +426,7 @@ def _compared(_: Any, inputs: Any, __: Array) -> _State:
 
 
 def one_step(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a step function whose errors follow from its result, not from its parts."""
+    """Return ``function`` as one step: its errors follow from its result, not from its parts."""
 
     @wraps(function)
     def called(*arrays: Array) -> Array:

@@ -43,7 +43,7 @@ _INT4: Final = _DTYPES["int4"].num
 """Two numbers take one byte in memories and channels. In numpy each takes a byte."""
 
 _PACKED: Final = frozenset({_INT4, np.dtype(np.void).num})
-"""Types whose numbers do not take whole bytes."""
+"""Types with numbers that do not take whole bytes."""
 
 
 def dtype_named(name: str) -> np.dtype:

@@ -19,7 +19,7 @@ from typing import Final
 _NEVER: Final = 1 << 30
 
 _SILENT: Final = sys.stdlib_module_names | {"greenlet", "ml_dtypes", "msgspec", "numpy"}
-"""Packages whose extension modules do not complain about objects that remain at exit."""
+"""Packages with extension modules that do not complain about objects that remain at exit."""
 
 _lock: Final = threading.Lock()
 _before: Final[list[tuple[int, int, int]]] = []

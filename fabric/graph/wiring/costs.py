@@ -86,12 +86,12 @@ class Work:
             0 if unknown.
         needs: inputs from which the first sent element takes an element: ``all``, ``any`` one,
             ``selected`` (the last input, and the input that it selects) or ``none``.
-        closing: inputs whose last element each output in ``late`` waits for; None for all.
-        late: outputs at whose last element ``cycles`` and ``last_cycles`` end; None for all.
+        closing: each output in ``late`` waits for the last elements of these inputs; None for all.
+        late: outputs to which ``cycles`` and ``last_cycles`` apply; None for all.
         sees: inputs that have to end before the outputs end; None for all.
         holds: the last element to each output in ``late`` is sent after the inputs in ``sees`` end.
-        deals: each element is sent to only some of the outputs. Then statements about each output
-            in ``late`` are true for one of these outputs.
+        deals: each element is sent to only some of the outputs. Then a statement about each output
+            in ``late`` is true for one output in ``late``.
         tile: the tile of each burst; None if the operator is not a client of the off-chip memory.
         bursts: the number of bursts.
         in_memory: all sent tiles, also tiles in buffers, are in a memory unit. A reader loads them

@@ -151,7 +151,7 @@ class Operator(Described):
 
     kind: ClassVar[UnitKind] = "routing"
     off_chip: ClassVar[Literal["read", "write"] | None] = None
-    """Whether the operator reads or writes off-chip memory, as a client of it."""
+    """Whether the operator reads or writes off-chip memory."""
     spills: ClassVar[Literal["read", "write"] | None] = None
     """Whether it writes tiles that find no room on chip to off-chip memory, or reads them back."""
     updates: ClassVar[tuple[int, ...]] = ()

@@ -24,8 +24,8 @@ _NAMED: Final = 5
 def placed(plan: Plan, placement: Path | str | None) -> Plan:
     """Return ``plan`` with a site for each unit, if its hardware has a network.
 
-    The first of these that states sites is used: the plan, the file ``placement``, the program. If
-    none does, units are placed ``by_rows``.
+    Sites are taken from the plan, else from the file ``placement``, else from the program. If none
+    states sites, units are placed ``by_rows``.
     """
     mesh = plan.program.hardware.network
     if plan.floor is not None:

@@ -54,7 +54,7 @@ class Floor(NamedTuple):
         return self.sites[at.name]
 
     def units_at(self, nodes: Sequence[Node]) -> Iterator[tuple[Site, list[Node]]]:
-        """Yield the sites, row by row, each with those of ``nodes`` that are on it."""
+        """Yield the sites, row by row, each with its units among ``nodes``."""
         units: dict[Site, list[Node]] = {site: [] for site in self.mesh.sites}
         for node in nodes:
             units[self.site_of(node)].append(node)
