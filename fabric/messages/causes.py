@@ -89,7 +89,7 @@ class Operation(_Word):
     """The operation of a blocked unit, spelled as in JSON and in SQL.
 
     Attributes:
-        cause: of the wait; None if it depends on the run, or is not a wait.
+        cause: the cause of the wait; None if the cause varies, or if the unit does not wait.
         label: the word in the table of a deadlock.
     """
 

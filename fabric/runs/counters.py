@@ -22,16 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UnitCounters:
-    """The cycles of a unit, which sum to the cycles of the run.
+    """The cycles of a unit by ``Cause``, which sum to the cycles of the run.
 
     Attributes:
         elements: values that it dequeued.
-        busy_cycles: charged for work.
-        empty_cycles: waited for an element or the end of a stream.
-        full_cycles: waited for a reader to take an element.
-        credit_cycles: waited for a returning credit.
-        hbm_cycles: waited for the HBM.
-        capacity_cycles: waited for on-chip capacity.
         idle_cycles: after its end. A wait at the end of the run counts as a wait.
         flops_per_cycle: 0 without arithmetic.
     """

@@ -238,11 +238,7 @@ def _complete(
     measured: Measured,
     metrics: Metrics,
 ) -> None:
-    """Add the ``fields`` of a completed run.
-
-    Raises:
-        FabricError: an assumption, an expectation or an extra field is wrong.
-    """
+    """Add the ``fields`` of a completed run, or raise a FabricError if the program's code fails."""
     machine = run.machine
     plan, sizes = machine.plan, Substitution(measured.sizes)
     check_assumptions(plan, run.state, machine.assumed, sizes)

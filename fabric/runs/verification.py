@@ -61,8 +61,7 @@ class OutputVerification:
         dtype: the stored element type.
         shape, wanted_shape: of an output; for a stream, the number of tiles.
         misfit: the difference in number or size of tiles, or None.
-        elements: the number of compared elements.
-        mismatched: the number of wrong elements.
+        elements, mismatched: the numbers of compared and of wrong elements.
         used: the largest ratios of errors to their bounds, at most 1 if right.
         rtol, atol: the program's tolerances; None if the bound follows from the carried errors.
         absolute_error: the largest error; infinite for a wrong NaN or infinity.

@@ -31,7 +31,7 @@ Array = np.ndarray
 
 _ROW: Final = 2.5
 _WHOLE: Final = 1.5
-"""The largest ratios of errors to carried errors, as root mean squares, in a row and in all numbers.
+"""The largest ratio of errors to carried errors, as root mean squares, in a row and in all numbers.
 Ratios above 1 occur since equal numbers are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9

@@ -120,11 +120,7 @@ def element_misfit(
 ) -> str | None:
     """Return the fault of an element of a stream, or None.
 
-    Args:
-        element: a value and the level of its stop.
-        last: the level of the previous stop; at the start, the rank of the stream.
-        stream_type: the expected type.
-        functional: whether tiles have data.
+    ``last`` is the level of the previous stop; at the start, it is the rank of the stream.
     """
     value, stop = element
     rank = len(stream_type.shape) - 1

@@ -53,12 +53,7 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
 
 
 def result_of(operator: Operator, method: str, place: Place | None, *arguments: object) -> Any:
-    """Return the result of a method of ``operator``, which a user may have written.
-
-    Raises:
-        FabricError: the method raised an exception. The error has the line that raised it, or
-            ``place``.
-    """
+    """Return the result of a method; its exceptions become errors with their line or ``place``."""
     try:
         return getattr(operator, method)(*arguments)
     except FabricError as error:

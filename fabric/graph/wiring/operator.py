@@ -34,7 +34,6 @@ class Wired:
     """The part of a program that its operators use.
 
     Attributes:
-        names: the names of its operators and stored outputs.
         sizes: sizes of symbols from ``bind``.
         listed_sizes: sizes of symbols that follow from lists given to operators.
         absorbed: the expression that a symbol replaces. Both have the same sum over a stream.

@@ -37,10 +37,9 @@ class Producer:
     """The part of a node that its streams use.
 
     Attributes:
-        name: unique in the program.
         assumed: outputs with stated shapes or layouts.
-        expected: expectations of its outputs, by port.
-        is_laid_out: the program states the layout of an input or of an earlier stream.
+        expected: expectations of outputs, by port.
+        is_laid_out: whether the program states the layout of an input or of an earlier stream.
     """
 
     operator: Any
