@@ -17,7 +17,7 @@ class Stuck(NamedTuple):
     """The units that never continue.
 
     Attributes:
-        cores: loops of units, or units that wait for an ended one, in wait order.
+        cores: loops, in which each unit waits for the next, or units that wait for an ended one.
         tail: other units, which wait for a core.
         needs: by the numbers of waiting units.
     """

@@ -97,7 +97,7 @@ class Depth:
     """A deeper channel.
 
     Attributes:
-        rejected_cycle: of the deadlock with one slot less, other depths kept; None if not found.
+        rejected_cycle: of the deadlock with one slot less; None if that run had no deadlock.
         same_loop: the run with one slot less stops in the same loop.
     """
 
@@ -113,7 +113,7 @@ class Capacity:
     """More on-chip memory: ``[on_chip] capacity_bytes``.
 
     Attributes:
-        rejected_cycle: of the deadlock with one byte less; None if not found.
+        rejected_cycle: of the deadlock with one byte less; None if that run had no deadlock.
     """
 
     before_bytes: int
@@ -127,9 +127,9 @@ class Front:
     """Elements in front of a feedback, so that its loop can start.
 
     Attributes:
-        write: the replacement argument of ``connect``; any value works for the run that was tried.
-        rejected_cycle: of the deadlock with one element less; None if not found.
-        statement: the user's corrected line; empty if the line is not a plain one.
+        write: the new argument of ``connect``; the values do not matter for the run that was tried.
+        rejected_cycle: of the deadlock with one element less; None if that run had no deadlock.
+        statement: the user's corrected line; empty if the line is not a single call.
     """
 
     stream: str

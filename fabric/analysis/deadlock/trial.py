@@ -117,9 +117,9 @@ class Search:
         return self._ran(plan, deepest, None if unlimited else self.left, records=True)
 
     def attempt(self, change: Change, *, at_last: bool = False) -> TrialOutcome:
-        """Run with ``change``; "interrupted" if the effort is used up before it ends.
+        """Run with ``change``; "interrupted" if the effort is used up before the run ends.
 
-        ``at_last``: without a limit, because a similar run has completed.
+        ``at_last``: no limit of effort, because a similar run has completed.
         """
         key = self._key(change)
         if key in self._known:

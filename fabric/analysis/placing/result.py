@@ -37,7 +37,7 @@ class FloorPlan(Result):
 
     Attributes:
         sites: by the name of the operator, in the order of the program's nodes.
-        units_per_site: the limit.
+        units_per_site: the most units on a site.
         site_bytes: the memory of a site; None if unlimited.
         method: ``annealed`` or ``exact``.
         proven: no plan is cheaper.

@@ -46,7 +46,7 @@ def bounds_of_cycles(
     """
     begins, lasts = earliest(graph, least, totals)
     rests = least_rests(plan, graph, least)
-    bounds = dict(busiest_units(plan, lasts, rests))
+    bounds = busiest_units(plan, lasts, rests)
     cycles = shared_memory(plan, least, totals, begins, rests)
     if cycles:
         bounds[Cause.HBM.value] = Bound(cycles, Cause.HBM.value)
@@ -238,10 +238,8 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
     return rests
 
 
-def busiest_units(
-    plan: Plan, lasts: Sequence[int], rests: Sequence[int]
-) -> Iterator[tuple[str, Bound]]:
-    """Yield the largest bound of each kind of units: ``compute``, ``memory`` and ``routing``.
+def busiest_units(plan: Plan, lasts: Sequence[int], rests: Sequence[int]) -> dict[str, Bound]:
+    """Return the largest bound of each kind of units: ``compute``, ``memory`` and ``routing``.
 
     Proof. An operator sends its last element in cycle ``lasts`` or later, and the run lasts
     ``rests`` after that. If a unit adds no work, this is the longest path through it: from the
@@ -249,11 +247,10 @@ def busiest_units(
     """
     best: dict[str, Bound] = {}
     for node, last, rest in zip(plan.nodes, lasts, rests, strict=True):
-        cycles = last + rest
-        largest = best.get(node.operator.kind)
-        if largest is None or cycles > largest.cycles:
-            best[node.operator.kind] = Bound(cycles, node.name)
-    yield from sorted(best.items())
+        kind, bound = node.operator.kind, Bound(last + rest, node.name)
+        if kind not in best or bound.cycles > best[kind].cycles:
+            best[kind] = bound
+    return dict(sorted(best.items()))
 
 
 class Share(NamedTuple):

@@ -66,6 +66,8 @@ SELECT channel, any_value(elements), any_value(closed_cycle) FROM waiting GROUP 
 """
 """For awaited channels, the last state also counts elements taken before a traced window."""
 
+_HELD: Final = "SELECT unit, held_bytes FROM states WHERE held_bytes > 0 ORDER BY unit"
+
 _WANTED: Final = f"""
 SELECT unit, wanted_bytes FROM (
     SELECT unit, wanted_bytes, since_cycle FROM states
@@ -191,11 +193,8 @@ def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
     on_chip = trace.head.hardware.on_chip
     capacity_bytes, page_bytes = on_chip.capacity_bytes, on_chip.page_bytes
     pages = None if page_bytes is None else Pages(page_bytes, on_chip.unit_bytes)
-    held: tuple[tuple[int, int], ...] | None = None
-    if capacity_bytes is None or (trace.has_state and cut >= trace.cycles):
-        held = tuple(
-            trace.rows("SELECT unit, held_bytes FROM states WHERE held_bytes > 0 ORDER BY unit")
-        )
+    is_known = capacity_bytes is None or (trace.has_state and cut >= trace.cycles)
+    held = tuple(trace.rows(_HELD)) if is_known else None
     return OnChipState(capacity_bytes, tuple(trace.rows(_WANTED, cut=cut)), held, pages)
 
 

@@ -88,7 +88,7 @@ class Roots:
                 under_way.add(needed[0])
 
     def _advance(self, unit: int, target: int, under_way: set[int]) -> tuple[int, int] | None:
-        """Resolve ``unit`` to ``target``; return a peer to resolve before, and to which cycle."""
+        """Resolve ``unit`` up to ``target``; or return a peer to resolve first, and its target."""
         waits = self._timelines.waits[unit]
         number = self._next[unit]
         while number < len(waits) and waits[number].start < target:

@@ -13,6 +13,15 @@ from fabric.messages.text import JsonObject, counted, families, visible
 
 _SHOWN: Final = 20
 
+_COUNTS = """
+SELECT (SELECT count(*) FROM units) AS units, (SELECT count(*) FROM channels) AS channels,
+    count(taken_cycle) AS transfers, count(*) - count(taken_cycle) AS held_elements,
+    (SELECT count(*) FROM bursts) AS bursts,
+    (SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts) AS hbm_bytes,
+    (SELECT count(*) FROM waits) AS waits
+FROM transfers
+"""
+
 _LEFT = """
 SELECT u.name, u.file, u.line, s.waits_for, s.since_cycle,
     coalesce(list(c.name ORDER BY channel) FILTER (c.name IS NOT NULL), [])
@@ -134,13 +143,6 @@ class TraceSummary(Result):
 
 def summary_of(trace: RecordedRun) -> TraceSummary:
     meta = trace.meta
-    ((units, channels, transfers, held, bursts, hbm_bytes, waits),) = trace.rows(
-        "SELECT (SELECT count(*) FROM units), (SELECT count(*) FROM channels), "
-        "(SELECT count(taken_cycle) FROM transfers), "
-        "(SELECT count(*) - count(taken_cycle) FROM transfers), "
-        "(SELECT count(*) FROM bursts), (SELECT coalesce(sum(bytes), 0)::BIGINT FROM bursts), "
-        "(SELECT count(*) FROM waits)"
-    )
     return TraceSummary(
         name=trace.head.name,
         program=str(meta.get("program")),
@@ -151,13 +153,7 @@ def summary_of(trace: RecordedRun) -> TraceSummary:
         cycles=trace.cycles,
         window=trace.head.window,
         nodes=trace.head.nodes,
-        units=units,
-        channels=channels,
-        transfers=transfers,
-        held_elements=held,
-        bursts=bursts,
-        hbm_bytes=hbm_bytes,
-        waits=waits,
+        **{name: int(count) for name, (count,) in trace.numpy(_COUNTS).items()},
         has_state=trace.has_state,
         not_ended=tuple(
             UnitLeft(name, file, line, waits_for and Operation(waits_for), since, tuple(channels))
