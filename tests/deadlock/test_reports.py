@@ -87,14 +87,14 @@ class TestFiles:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = []
-        whole = Search._ran
+        whole = Search._try
 
         def look(search: Search, *args: Any, **kwargs: Any) -> TrialOutcome:
             (file,) = tmp_path.glob("*/deadlock.json")
             found.append(msgspec.json.decode(file.read_bytes(), type=DeadlockReport))
             return whole(search, *args, **kwargs)
 
-        monkeypatch.setattr(Search, "_ran", look)
+        monkeypatch.setattr(Search, "_try", look)
         report = simulate(CASES["pack_rows"].build(), log_dir=tmp_path)
 
         assert report.deadlock is not None
@@ -173,7 +173,7 @@ class TestGrow:
     def test_search_interrupted_by_a_signal_keeps_the_deadlock(
         self, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run, step, steps = Search._ran, parts._step, iter(range(20, -1, -1))
+        run, step, steps = Search._try, parts._step, iter(range(20, -1, -1))
         tried = []
 
         def try_it(search: Search, *args: Any, **kwargs: Any) -> TrialOutcome:
@@ -185,7 +185,7 @@ class TestGrow:
                 signal.raise_signal(number)
             return await step(ports, name)
 
-        monkeypatch.setattr(Search, "_ran", try_it)
+        monkeypatch.setattr(Search, "_try", try_it)
         monkeypatch.setattr(parts, "_step", go_on)
         with Terminations().handled():
             report = simulate(CASES["pack_rows"].build())

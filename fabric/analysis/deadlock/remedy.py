@@ -56,7 +56,7 @@ def find_remedy(
         return Remedy(trials=search.trials, why_not=why_not)
     change, finished = _lower(search, _with_limit(search, change))
     trials = search.trials
-    only_deeper = change == search.unchanged.deeper(change.depths)
+    only_deeper = change == search.unchanged.with_depths(change.depths)
     finished |= only_deeper and record is not None and record.orders_are_fixed
     why_larger = "" if finished else _why_larger(search, record)
     every = None
@@ -64,24 +64,25 @@ def find_remedy(
         every = _every_channel(search, takes_channel_depth)
 
     def rejected(less: Change) -> tuple[int | None, bool]:
-        outcome = search.known(less)
+        outcome = search.outcome_of(less)
         is_stuck = outcome.ending == "deadlock"
         return outcome.cycle if is_stuck else None, is_stuck and outcome.loops <= loops
 
     deeper = [
-        Depth(option, before, after, *rejected(change.deeper({option: after - 1})))
+        Depth(option, before, after, *rejected(change.with_depths({option: after - 1})))
         for option, after in sorted(change.depths.items())
         if after != (before := search.depth_before(option))
     ]
     capacity, given_bytes, needed_bytes = None, *_capacities(search, change)
     if given_bytes != needed_bytes:
-        capacity = Capacity(given_bytes, needed_bytes, *rejected(change.roomy(needed_bytes - 1)))
+        less = change.with_capacity(needed_bytes - 1)
+        capacity = Capacity(given_bytes, needed_bytes, *rejected(less))
     initial = [
-        _front(feedback, count, *rejected(change.begun(feedback, count - 1)))
+        _front(feedback, count, *rejected(change.with_initial(feedback, count - 1)))
         for feedback, count in change.initial.items()
         if count
     ]
-    cycles = search.known(change).cycle
+    cycles = search.outcome_of(change).cycle
     faster = _faster(search, change, record if only_deeper else None)
     return Remedy(deeper, capacity, cycles, finished, trials, why_larger, initial, every, *faster)
 
@@ -93,9 +94,9 @@ def _faster(
 
     ``record``: of the run with unbounded channels.
     """
-    faster, cycles = change, search.known(change).cycle
+    faster, cycles = change, search.outcome_of(change).cycle
     while record is not None and 100 * record.cycles <= 99 * cycles:
-        deeper = faster.deeper({option: 2 * depth for option, depth in faster.depths.items()})
+        deeper = faster.with_depths({option: 2 * depth for option, depth in faster.depths.items()})
         outcome = search.attempt(deeper)
         if outcome.ending != "completed" or 100 * outcome.cycle > 99 * cycles:
             break
@@ -112,16 +113,16 @@ def _find_change(search: Search) -> tuple[Change, TrialOutcome, Record | None]:
     """Return a change, its last run, and the record that its depths are from, if any."""
     change = search.unchanged
     while True:
-        outcome = search.unbounded(change)
+        outcome = search.run_unbounded(change)
         record = outcome.record
         if record is not None and (outcome.ending == "completed" or not record.orders_are_fixed):
             completes = outcome.ending == "completed"
-            deeper = change.deeper(_depths_of(record, search)) if completes else change
-            grown, ended = _grow(search, deeper, at_last=completes)
+            deeper = change.with_depths(_depths_of(record, search)) if completes else change
+            grown, ended = _deepen(search, deeper, at_last=completes)
             if ended.ending == "completed":
                 return grown, ended, record if completes and grown == deeper else None
             outcome = ended if completes else outcome
-        more = _more(search, change, outcome)
+        more = _next_change(search, change, outcome)
         if more is None:
             return change, outcome, None
         change = more
@@ -142,31 +143,31 @@ def _depths_of(record: Record, search: Search) -> Mapping[str, int]:
     }
 
 
-def _grow(search: Search, change: Change, *, at_last: bool) -> tuple[Change, TrialOutcome]:
+def _deepen(search: Search, change: Change, *, at_last: bool) -> tuple[Change, TrialOutcome]:
     """Run, and deepen a full channel of each loop that is stuck, until the program completes."""
     outcome = search.attempt(change, at_last=at_last)
     while outcome.ending == "deadlock" and outcome.full:
-        change = change.deeper({option: 2 * depth for option, depth in outcome.full.items()})
+        change = change.with_depths({option: 2 * depth for option, depth in outcome.full.items()})
         outcome = search.attempt(change)
     return change, outcome
 
 
-def _more(search: Search, change: Change, outcome: TrialOutcome) -> Change | None:
+def _next_change(search: Search, change: Change, outcome: TrialOutcome) -> Change | None:
     """Return a change that may release the remaining loops; None if no change does."""
     if outcome.ending != "deadlock" or outcome.codes & {"FAB-D003", "FAB-D005"}:
         return None
-    more = change.roomy(None) if "FAB-D006" in outcome.codes else change
+    more = change.with_capacity(None) if "FAB-D006" in outcome.codes else change
     for closing in outcome.feedbacks:
         counts = {
             feedback: count
             for feedback in closing
             if (count := change.initial.get(feedback, 0)) < _MOST_INITIAL
-            and search.can_begin(feedback, count + 1)
+            and search.accepts_initial(feedback, count + 1)
         }
         if not counts:
             return None
         fewest = min(counts, key=lambda feedback: counts[feedback])
-        more = more.begun(fewest, counts[fewest] + 1)
+        more = more.with_initial(fewest, counts[fewest] + 1)
     return None if more == change else more
 
 
@@ -175,9 +176,9 @@ def _with_limit(search: Search, change: Change) -> Change:
     given_bytes = search.unchanged.capacity_bytes
     if given_bytes is None or change.capacity_bytes is not None:
         return change
-    limited = change.roomy(given_bytes)
+    limited = change.with_capacity(given_bytes)
     if search.attempt(limited).ending != "completed":
-        limited = change.roomy(max(given_bytes, search.known(change).enough_bytes))
+        limited = change.with_capacity(max(given_bytes, search.outcome_of(change).enough_bytes))
         search.attempt(limited, at_last=True)
     return limited
 
@@ -219,8 +220,10 @@ def _numbers(search: Search, change: Change) -> Iterator[tuple[int, int, str | F
 
 def _with_number(change: Change, key: str | Feedback | None, number: int) -> Change:
     if key is None:
-        return change.roomy(number)
-    return change.deeper({key: number}) if isinstance(key, str) else change.begun(key, number)
+        return change.with_capacity(number)
+    if isinstance(key, str):
+        return change.with_depths({key: number})
+    return change.with_initial(key, number)
 
 
 def _every_channel(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
@@ -232,7 +235,7 @@ def _every_channel(search: Search, takes_channel_depth: bool) -> EveryChannel | 
     while ending == "deadlock":
         depth *= 2
         every = {edge.key: depth for edge in search.plan.edges if edge.key not in own}
-        outcome = search.attempt(search.unchanged.deeper(every))
+        outcome = search.attempt(search.unchanged.with_depths(every))
         ending = outcome.ending
     if ending != "completed":
         return None

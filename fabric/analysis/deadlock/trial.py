@@ -43,14 +43,14 @@ class Change:
     depths: Mapping[str, int] = field(default_factory=dict)
     initial: Mapping[Feedback, int] = field(default_factory=dict)
 
-    def deeper(self, depths: Mapping[str, int]) -> Change:
+    def with_depths(self, depths: Mapping[str, int]) -> Change:
         return replace(self, depths={**self.depths, **depths})
 
-    def begun(self, feedback: Feedback, count: int) -> Change:
+    def with_initial(self, feedback: Feedback, count: int) -> Change:
         """Return the change with ``count`` sub-tensors in front of ``feedback``."""
         return replace(self, initial={**self.initial, feedback: count})
 
-    def roomy(self, capacity_bytes: int | None) -> Change:
+    def with_capacity(self, capacity_bytes: int | None) -> Change:
         return replace(self, capacity_bytes=capacity_bytes)
 
 
@@ -100,21 +100,21 @@ class Search:
         self._hops: Final = hops
         self._unlimited: Final = effort is None
         self._compiles = not has_effects(plan)
-        self._known: Final[dict[object, TrialOutcome]] = {}
+        self._outcomes: Final[dict[object, TrialOutcome]] = {}
 
     def depth_before(self, option: str) -> int:
         return self.depths.get(option) or self.plan.program.depth_of(option)
 
-    def known(self, change: Change) -> TrialOutcome:
+    def outcome_of(self, change: Change) -> TrialOutcome:
         """Return the outcome of ``change``; "interrupted" if it was not tried."""
-        return self._known.get(self._key(change), _NOT_RUN)
+        return self._outcomes.get(self._key(change), _NOT_RUN)
 
-    def unbounded(self, change: Change) -> TrialOutcome:
+    def run_unbounded(self, change: Change) -> TrialOutcome:
         """Run with ``change`` and unbounded channels, and record the run."""
-        plan = self._begun(change)
-        deepest = change.deeper({edge.key: UNBOUNDED for edge in plan.edges})
+        plan = self._plan_with(change)
+        deepest = change.with_depths({edge.key: UNBOUNDED for edge in plan.edges})
         unlimited = self._unlimited and change == self.unchanged
-        return self._ran(plan, deepest, None if unlimited else self.left, records=True)
+        return self._try(plan, deepest, None if unlimited else self.left, records=True)
 
     def attempt(self, change: Change, *, at_last: bool = False) -> TrialOutcome:
         """Run with ``change``; "interrupted" if the effort is used up before the run ends.
@@ -122,16 +122,16 @@ class Search:
         ``at_last``: no limit of effort, because a similar run has completed.
         """
         key = self._key(change)
-        if key in self._known:
-            return self._known[key]
+        if key in self._outcomes:
+            return self._outcomes[key]
         if self.left <= 0 and not at_last:
             return _NOT_RUN
-        outcome = self._ran(self._begun(change), change, None if at_last else self.left)
+        outcome = self._try(self._plan_with(change), change, None if at_last else self.left)
         if outcome.ending != "interrupted":
-            self._known[key] = outcome
+            self._outcomes[key] = outcome
         return outcome
 
-    def can_begin(self, feedback: Feedback, count: int) -> bool:
+    def accepts_initial(self, feedback: Feedback, count: int) -> bool:
         """Whether ``count`` sub-tensors can be put in front of ``feedback``."""
         try:
             elaborate(self.plan.program, {feedback: count})
@@ -139,12 +139,12 @@ class Search:
             return False
         return True
 
-    def _begun(self, change: Change) -> Plan:
+    def _plan_with(self, change: Change) -> Plan:
         if not change.initial:
             return self.plan
         return elaborate(self.plan.program, change.initial)._replace(floor=self.plan.floor)
 
-    def _ran(
+    def _try(
         self, plan: Plan, change: Change, effort: int | None, *, records: bool = False
     ) -> TrialOutcome:
         self.trials += 1

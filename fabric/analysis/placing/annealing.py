@@ -160,21 +160,21 @@ def _nearest_allowed(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
     columns = np.array([site.column for site in at])
     rows = np.array([site.row for site in at])
     is_edge = np.array(floor.is_edge)
-    left = np.full(len(at), floor.units_per_site)
-    left_bytes = np.full(len(at), _UNLIMITED if floor.site_bytes is None else floor.site_bytes)
+    free_slots = np.full(len(at), floor.units_per_site)
+    free_bytes = np.full(len(at), _UNLIMITED if floor.site_bytes is None else floor.site_bytes)
     sites = [-1] * len(units)
     for unit in order:
         needed = 0 if floor.site_bytes is None else units[unit].on_chip_bytes
-        may = (left > 0) & (left_bytes >= needed)
+        is_allowed = (free_slots > 0) & (free_bytes >= needed)
         if units[unit].on_edge:
-            may &= is_edge
-        if not may.any():
+            is_allowed &= is_edge
+        if not is_allowed.any():
             return None
         column, row = at[wanted[unit]]
-        apart = np.where(may, abs(columns - column) + abs(rows - row), _UNLIMITED)
-        site = sites[unit] = int(apart.argmin())
-        left[site] -= 1
-        left_bytes[site] -= needed
+        distances = np.where(is_allowed, abs(columns - column) + abs(rows - row), _UNLIMITED)
+        site = sites[unit] = int(distances.argmin())
+        free_slots[site] -= 1
+        free_bytes[site] -= needed
     return sites
 
 

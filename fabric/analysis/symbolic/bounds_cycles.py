@@ -111,7 +111,7 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
             if edge is not None:
                 last = max(last, _last_visible(edge, least, lasts, lines) + work.last_cycles)
         dealt[number] = waited_for(work, edges, least, dealt, shares)
-        whole = whole_of(dealt[number], least, dealt, shares)
+        whole = replace_dealers(dealt[number], least, dealt, shares)
         for dealer, after in whole:
             if dealer < 0:
                 last = max(last, after)
@@ -260,7 +260,7 @@ class Share(NamedTuple):
     size: int
 
     @property
-    def most(self) -> int:
+    def longest(self) -> int:
         """The least number of elements in the longest of the streams."""
         return -(-self.size // len(self.parts))
 
@@ -292,7 +292,7 @@ def waited_for(
 ) -> Dealt:
     """Return the dealt elements that an operator's output follows, as ``earliest`` explains."""
     begins: dict[tuple[int, int], int] = {}
-    lasts = dict(_most(work.open_cycles, shares))
+    lasts = dict(_shared_cycles(work.open_cycles, shares))
     for port, edge in enumerate(edges):
         if edge is None:
             continue
@@ -322,7 +322,7 @@ def _sent(edge: Edge, front: Least, dealt: Sequence[Dealt]) -> Dealt:
     return {(number, edge.output): After(0 if front.elements[edge.output] == 1 else None, 0)}
 
 
-def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int], int]]:
+def _shared_cycles(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int], int]]:
     """Yield an operator's ``cycles`` for the largest part of a shared total."""
     terms = dict(cycles.terms) if isinstance(cycles, Expression) else {}
     number = terms.pop(frozenset(), 0)
@@ -330,11 +330,11 @@ def _most(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int
         return
     for index, share in enumerate(shares, 1):
         for port, part in enumerate(share.parts):
-            if share.most and part in terms:
-                yield (-index, port), int(number + terms[part] * share.most)
+            if share.longest and part in terms:
+                yield (-index, port), int(number + terms[part] * share.longest)
 
 
-def whole_of(
+def replace_dealers(
     mine: Dealt, least: Sequence[Least], dealt: Sequence[Dealt], shares: Sequence[Share]
 ) -> list[tuple[int, int]]:
     """Replace dealers with all their outputs in ``mine`` by the entries that they wait for.

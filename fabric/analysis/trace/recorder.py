@@ -56,18 +56,18 @@ class Recorder:
         folder: Path,
         machine: Machine,
         head: Mapping[str, object],
-        tell: Callable[[str], object],
+        notify: Callable[[str], object],
     ) -> None:
         """Write the facts before the run into the new ``folder``.
 
-        ``tell`` receives write errors immediately.
+        ``notify`` receives write errors immediately.
         """
         self._machine, self._folder = machine, folder
         meta = self._meta(machine, head)
         ends = [(channel.producer, channel.consumer) for channel in machine.channel_facts]
         try:
             folder.mkdir()
-            self.spool.open(folder, tell, ends)
+            self.spool.open(folder, notify, ends)
             self._json("meta", meta)
             self.spool.write("units", _table("units", _unit_rows(machine)))
             self.spool.write("channels", _table("channels", _channel_rows(machine)))

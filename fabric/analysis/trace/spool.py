@@ -48,14 +48,14 @@ class Spool(Keeper):
         self._log = log
 
     def open(
-        self, folder: Path, tell: Callable[[str], object], ends: Sequence[tuple[int, int]]
+        self, folder: Path, notify: Callable[[str], object], ends: Sequence[tuple[int, int]]
     ) -> None:
-        """Write into ``folder`` from now on; ``tell`` receives texts of errors.
+        """Write into ``folder`` from now on; ``notify`` receives texts of errors.
 
         ``ends``: by channel, the numbers of its producer and its consumer.
         """
         self._folder = folder
-        self._tell = tell
+        self._notify = notify
         self._database = Connection()
         self._database.execute("SET threads = 1")
         kept = [self._keeps[[*units]].any() for units in ends]
@@ -141,4 +141,4 @@ class Spool(Keeper):
         except OSError as error:
             reason = error.strerror or str(error)
             self._failed = True
-            self._tell(f"trace {self._folder}: {what} could not be written: {reason}")
+            self._notify(f"trace {self._folder}: {what} could not be written: {reason}")

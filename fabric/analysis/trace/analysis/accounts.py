@@ -211,7 +211,7 @@ class Accounts:
 
     def _stop_sentence(self) -> str:
         lines = self.timelines
-        waits = [wait for wait in map(lines.still, range(len(lines.names))) if wait is not None]
+        waits = [wait for wait in map(lines.open_wait, range(len(lines.names))) if wait is not None]
         sentence = f"Not completed ({self.status}), so nothing bounds it"
         if not waits:
             return sentence + "."

@@ -46,7 +46,7 @@ class Roots:
         self._timelines: Final = timelines
         units = len(timelines.names)
         # A root is an index into this list, which begins with the units that work.
-        self._known: Final = [
+        self._by_number: Final = [
             *(Root("unit", unit) for unit in range(units)),
             *(Root(kind, unit) for kind in MEMORIES for unit in range(units)),
             HOP,
@@ -54,7 +54,7 @@ class Roots:
             UNTRACED,
             OPEN,
         ]
-        self._number: Final = {root: number for number, root in enumerate(self._known)}
+        self._number: Final = {root: number for number, root in enumerate(self._by_number)}
         self._closing: Final = _closing(timelines)
         self._starts: Final = [array("q") for _ in range(units)]
         self._roots: Final = [array("q") for _ in range(units)]
@@ -70,9 +70,9 @@ class Roots:
         ends = np.append(starts[1:], self._ends[unit])
         lengths = np.minimum(ends, last) - np.maximum(starts, first)
         counted = (roots != unit) & (lengths > 0)
-        cycles = np.zeros(len(self._known), np.int64)
+        cycles = np.zeros(len(self._by_number), np.int64)
         np.add.at(cycles, roots[counted], lengths[counted])
-        return Counter({self._known[root]: int(cycles[root]) for root in np.flatnonzero(cycles)})
+        return Counter({self._by_number[n]: int(cycles[n]) for n in np.flatnonzero(cycles)})
 
     def _build(self, unit: int, target: int) -> None:
         stack = [(unit, target)]
@@ -106,7 +106,7 @@ class Roots:
         return None
 
     def _end(self, unit: int) -> int:
-        still = self._timelines.still(unit)
+        still = self._timelines.open_wait(unit)
         return self._timelines.final[unit] if still is None else still.end
 
     def _work_until(self, unit: int, cycle: int) -> None:
@@ -152,7 +152,7 @@ def _closing(timelines: Timelines) -> set[int]:
 
     From then on all units of its loop wait.
     """
-    still = [timelines.still(unit) for unit in range(len(timelines.names))]
+    still = [timelines.open_wait(unit) for unit in range(len(timelines.names))]
     closing: set[int] = set()
     seen: set[int] = set()
     for first in range(len(still)):

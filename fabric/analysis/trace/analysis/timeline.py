@@ -71,12 +71,12 @@ class Timelines:
                 links += max(0, min(wait.end, last) - max(wait.end - wait.links, first))
                 if wait.channel >= 0:
                     by_channel[wait.channel] = by_channel.get(wait.channel, 0) + length
-        idle = 0 if self.still(unit) else max(0, last - max(self.final[unit], first))
+        idle = 0 if self.open_wait(unit) else max(0, last - max(self.final[unit], first))
         busy = last - first - idle - sum(cycles.values())
         worst = max(by_channel.items(), key=lambda item: (item[1], -item[0]), default=None)
         return {Cause.BUSY: busy, **cycles, Cause.IDLE: idle}, links, worst
 
-    def still(self, unit: int) -> Interval | None:
+    def open_wait(self, unit: int) -> Interval | None:
         """Return the wait of ``unit`` that lasts to the end of the run, if any."""
         waits = self.waits[unit]
         return waits[-1] if waits and waits[-1].open else None

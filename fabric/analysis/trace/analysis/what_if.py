@@ -23,7 +23,7 @@ from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.analysis.trace.reading.record_in import record_in, stopped_in
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import close_to, counted
-from fabric.timing.engine import log as e
+from fabric.timing.engine import log
 from fabric.timing.engine.tables import Counters
 from fabric.timing.retiming.record import Record
 from fabric.timing.retiming.retimer import Blocked, Retimer, Waits, waits_of
@@ -222,8 +222,8 @@ def _with_hbm(trace: RecordedRun, record: Record, hbm: Mapping[str, float]) -> R
 def _released_unit(record: Record, after: Retimer, unit: int) -> ReleasedUnit:
     last = int(record.first[unit + 1]) - 1
     code, cycle = int(record.events[last, 0]), int(after.clocks[last])
-    full = code & e.KIND == e.SEND
-    return ReleasedUnit(record.units[unit], record.channels[code >> e.SHIFT].name, full, cycle)
+    full = code & log.KIND == log.SEND
+    return ReleasedUnit(record.units[unit], record.channels[code >> log.SHIFT].name, full, cycle)
 
 
 def _with_work(record: Record, names: Names, work: Mapping[str, float]) -> Record:

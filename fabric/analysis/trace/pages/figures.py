@@ -116,7 +116,10 @@ def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.nda
         )
         cycles[SHOWN.index(cause)] = np.diff(_covered(start, until, axis), axis=1)
     ends = np.array(
-        [at[-1] if lines.still(unit) else min(lines.final[unit], at[-1]) for unit in range(units)],
+        [
+            at[-1] if lines.open_wait(unit) else min(lines.final[unit], at[-1])
+            for unit in range(units)
+        ],
         np.int64,
     )[:, None]
     alive = np.diff(np.minimum(at, np.maximum(ends, at[0])), axis=1)
@@ -342,7 +345,7 @@ def _units(trace: RecordedRun, accounts: Accounts) -> JsonObject:
         "absent": [x is not None and x.number not in accounts.active for x in stalls],
         "kind": [kind for (kind,) in trace.rows("SELECT kind FROM units ORDER BY unit")],
         "end": lines.final,
-        "still": [lines.still(unit) is not None for unit in range(len(names.units))],
+        "still": [lines.open_wait(unit) is not None for unit in range(len(names.units))],
         "finished": lines.finished,
         **{cause: [x and getattr(x, cause.column) for x in stalls] for cause in SHOWN},
         "mostly": [x and (x.memory_wait or (x.mostly and x.mostly.number)) for x in stalls],

@@ -13,7 +13,7 @@ from fabric.analysis.trace.reading.reader import RecordedRun, refused
 from fabric.graph.hardware.description import RegisterDescription
 from fabric.messages.causes import Operation
 from fabric.messages.errors import ConfigurationError
-from fabric.timing.engine import log as e
+from fabric.timing.engine import log
 from fabric.timing.retiming.record import NO_EVENTS, Record, RecordedChannel, RecordedLinks
 from fabric.timing.retiming.record_making import record_of
 from fabric.timing.retiming.retimer import Retimer
@@ -47,10 +47,10 @@ def stopped_in(trace: RecordedRun) -> tuple[Record, tuple[int, ...]]:
     for unit, operation, since, channel in trace.rows(_WAITED_FOR):
         end = int(record.first[unit + 1])
         clock = int(retimer.clocks[end - 1]) if end > record.first[unit] else 0
-        kind = e.SEND if operation == Operation.SEND else e.SEE
-        sent[channel] += kind == e.SEND
+        kind = log.SEND if operation == Operation.SEND else log.SEE
+        sent[channel] += kind == log.SEND
         worked = 0 if unit in events else max(0, since - clock)
-        events.setdefault(unit, []).append((channel << e.SHIFT | kind, worked))
+        events.setdefault(unit, []).append((channel << log.SHIFT | kind, worked))
     rows = [(unit, *event) for unit, awaited in sorted(events.items()) for event in awaited]
     units, codes, cycles = np.array(rows, np.int64).reshape(-1, 3).T
     inserted = np.stack([codes, cycles], 1)
@@ -102,8 +102,8 @@ def _record_in(trace: RecordedRun) -> Record:
 def _fits(record: Record) -> bool:
     """Whether the record has all slots and all elements that its events use."""
     code, amount = record.events.T
-    arrives = code & e.KIND == e.ARRIVAL
-    elements = record.elements[code[arrives] >> e.SHIFT]
+    arrives = code & log.KIND == log.ARRIVAL
+    elements = record.elements[code[arrives] >> log.SHIFT]
     unused = np.array([channel.unused for channel in record.channels], np.int64)
     return bool(
         (unused >= 0).all() and (amount[arrives] >= 0).all() and (amount[arrives] < elements).all()
