@@ -69,7 +69,6 @@ class Entry:
 
 
 def installed() -> list[Entry]:
-    """Return the public operators and functions of the installed packages."""
     offered = {name: getattr(module, name) for module in _packages() for name in module.__all__}
     return _entries(offered.values())
 

@@ -9,7 +9,7 @@ import fabric.messages.files
 from fabric import ConfigurationError, load_hardware
 from fabric.messages.files import programs
 from fabric.shell.cli import main
-from fabric.shell.commands.examples import copied, examples, text_of
+from fabric.shell.commands.examples import copied, examples
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ def test_copy_of_an_example_can_be_checked(
     monkeypatch.chdir(tmp_path)
     assert 0 == main(["examples", name, "-o", "own/new/copy.py"])
     written = {str(each.relative_to("own/new")) for each in Path("own/new").rglob("*.py")}
-    assert text_of(name) == Path("own/new/copy.py").read_text("utf-8")
+    assert (programs() / f"{name}.py").read_bytes() == Path("own/new/copy.py").read_bytes()
     assert ("moe.py" in written) == (name == "moe_or_attention")
 
     size = ["-p", "model=tiny", "-p", "batch=2"]

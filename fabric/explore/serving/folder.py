@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -119,36 +120,25 @@ _KNEE: Final = (
 
 
 def drawn(result: ServingResult) -> list[Drawn]:
-    if not result.runs:
-        return []
-    drawings = []
-    knees = any(result.knee(each) is not None for each in result.serving.designs)
-    if any(len(result.of(each)) > 1 for each in result.serving.designs):
-        drawings.append(
-            (
-                "load",
-                "How long users wait, over the load",
-                "Lines are means, dashed ones 99th percentiles." + (_KNEE if knees else ""),
-                lambda figure: _draw_load(result, figure),
-            )
-        )
-    last = [result.of(each)[-1] for each in result.serving.designs if result.of(each)]
+    drawings: list[tuple[str, str, str, Callable[[Figure], None]]] = []
+    designs = result.serving.designs
+    if any(len(result.of(design)) > 1 for design in designs):
+        caption = "Lines are means, dashed ones 99th percentiles."
+        if any(result.knee(design) is not None for design in designs):
+            caption += _KNEE
+        title = "How long users wait, over the load"
+        drawings.append(("load", title, caption, partial(_draw_load, result)))
+    last = [result.of(design)[-1] for design in designs if result.of(design)]
     if last:
-        at = load_text(last[0], " requests/s")
-        drawings.append(
-            (
-                "time",
-                "What the server does over time",
-                f"At the greatest load, {at}: running requests, waiting requests, and "
-                "allocated cache blocks.",
-                lambda figure: _draw_time(last, figure),
-            )
-        )
-    pictures = []
-    for name, title, caption, draw in drawings:
-        svg, png = render(draw, formulas=False)
-        pictures.append(Drawn(name, title, caption, svg, png))
-    return pictures
+        load = load_text(last[0], " requests/s")
+        states = "running requests, waiting requests, and allocated cache blocks"
+        caption = f"At the greatest load, {load}: {states}."
+        title = "What the server does over time"
+        drawings.append(("time", title, caption, partial(_draw_time, last)))
+    return [
+        Drawn(name, title, caption, *render(draw, formulas=False))
+        for name, title, caption, draw in drawings
+    ]
 
 
 def _draw_load(result: ServingResult, figure: Figure) -> None:

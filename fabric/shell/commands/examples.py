@@ -22,10 +22,6 @@ def examples() -> dict[str, str]:
     }
 
 
-def text_of(name: str) -> str:
-    return _file(name).read_text("utf-8")
-
-
 def copied(name: str, to: Path) -> list[Path]:
     """Copy an example and its imports to ``to``; return the written paths.
 
@@ -106,7 +102,7 @@ def command(name: str | None, file: Path | None) -> int:
         width = max(map(len, lines))
         print_text("".join(f"{each:<{width}}  {line}\n" for each, line in lines.items()))
     elif file is None:
-        print_text(text_of(name))
+        print_text(_file(name).read_text("utf-8"))
     else:
         written = copied(name, file)
         beside = sorted({each.relative_to(file.parent).parts[0] for each in written} - {file.name})

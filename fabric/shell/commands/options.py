@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from typing_extensions import override
 
+from fabric.graph.arguments.numbers import number_of
+from fabric.messages.errors import ConfigurationError
 from fabric.shell import completing
 
 if TYPE_CHECKING:
@@ -48,8 +50,6 @@ class Whole(click.IntRange):
     @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, str):
-            from fabric.graph.arguments.numbers import number_of
-
             number = number_of(value)
             value = number if isinstance(number, int) else value
         whole: int = super().convert(value, param, ctx)
@@ -128,15 +128,11 @@ def _by_name(read: Callable[[str], T | None], form: str) -> Callable[..., dict[s
 
 
 def _depth(text: str) -> int | None:
-    from fabric.graph.arguments.numbers import number_of
-
     value = number_of(text)
     return value if isinstance(value, int) and value >= 1 else None
 
 
 def _size(text: str) -> int | Fraction | None:
-    from fabric.graph.arguments.numbers import number_of
-
     whole = number_of(text)
     if isinstance(whole, int) and whole >= 0:
         return whole
@@ -152,7 +148,6 @@ def _factor(text: str) -> float | None:
 
 def _hop(text: str) -> Hop | None:
     from fabric.graph.hardware.latency import Hop
-    from fabric.messages.errors import ConfigurationError
 
     try:
         return Hop.parse(text)
@@ -189,7 +184,7 @@ def json_option(meaning: str = "Print one JSON object.") -> Callable[[Command], 
 
 
 def file_option(
-    flag: str, name: str, metavar: str, meaning: str | None = None, **more: Any
+    flag: str, name: str, metavar: str, meaning: str, **more: Any
 ) -> Callable[[Command], Command]:
     """Return an option for a file; ``more`` are arguments of ``click.option``."""
     kind = NamedPath(path_type=Path, dir_okay=False)
@@ -244,7 +239,9 @@ OF_RUNS: Final[dict[str, Callable[[Callable[..., object]], Callable[..., object]
         help="Keep all floats in float64, with data. This shows whether a difference comes "
         "from rounding or from wrong wiring.",
     ),
-    "depths": depth_option("The depth of one channel, named by its reader: OPERATOR.INPUT."),
+    "depths": depth_option(
+        "The depth of one channel, in slots. CHANNEL is its reader, OPERATOR.INPUT."
+    ),
     "hops": click.option(
         "--hop",
         "hops",

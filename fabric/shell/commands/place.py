@@ -28,7 +28,14 @@ from fabric.shell.commands.options import (
     "in [network].",
 )
 @sizes_option("The size of a dimension that data decide, as in `check`.")
-@click.option("--seed", metavar="N", type=Whole(min=0), default=0, show_default=True)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=Whole(min=0),
+    default=0,
+    show_default=True,
+    help="The seed of the search.",
+)
 @click.option(
     "--exact", is_flag=True, help="Search for a plan of least cost, for at most 30 units."
 )

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     type=click.Choice(["counters", "events"]),
     default="counters",
     show_default=True,
-    help="Record every transfer and wait in the run's folder, for `trace`.",
+    help="With events, record every transfer and wait in the run's folder, for `trace`.",
 )
-@click.option("--trace-window", metavar="C0:C1", help="Keep only what happens between two cycles.")
+@click.option("--trace-window", metavar="C0:C1", help="Keep only the cycles from C0 to C1.")
 @click.option(
     "--trace-nodes", metavar="GLOB", help="Keep only the channels of units with matching names."
 )
@@ -133,7 +133,10 @@ def command(
         loaded = load_on(hardware_file, program, parameters, fields)
         if pieces is not None:
             loaded = loaded._replace(program=lowered(loaded.program, *pieces))
-        _check_saved(saved, mode or loaded.program.mode)
+        if saved is not None and (mode or loaded.program.mode) == "timing":
+            raise ConfigurationError(
+                f"--save {saved}: timing mode has no data: expected --mode functional"
+            )
         settings: dict[str, Any] = options | {
             "log_dir": log_dir,
             "log": opened.enter_context(_log(log_to, log_level or "info")),
@@ -244,13 +247,6 @@ def _progress() -> Progress | None:
     from fabric.messages.standard_error import Progress
 
     return Progress(Console(stderr=True))
-
-
-def _check_saved(saved: Path | None, mode: str) -> None:
-    if saved is not None and mode == "timing":
-        raise ConfigurationError(
-            f"--save {saved}: timing mode has no data: expected --mode functional"
-        )
 
 
 def _save(report: Report, saved: Path) -> bool:

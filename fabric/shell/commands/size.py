@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     metavar="power-of-two|BYTES",
     help="Round the bytes of a channel up to blocks of this size.",
 )
-@depth_option("Pin the depth of one channel, named by its reader: OPERATOR.INPUT.")
+@depth_option("Pin the depth of one channel, in slots. CHANNEL is its reader, OPERATOR.INPUT.")
 @run_options("hops", "placement", "livelock_cycles")
 @click.option(
     "--share",
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 @file_option("-o", "output", "FILE.toml", "Write the depths, for `run --depths`.")
 @click.option(
     "--rows",
+    metavar="N",
     type=Whole(min=1),
     default=SHOWN,
     show_default=True,

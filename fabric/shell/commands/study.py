@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="A parameter, hardware.SECTION.KEY, depth.OPERATOR.INPUT or hop.OPERATOR.INPUT, and its "
     "values, as in 8,16,32; 4..128+4 for steps of 4; 4..128*2 for factors of 2; 1+1,3+4 for hops. "
-    "NAME:NAME=8:4,16 varies two names together; beside 16, the second has its default.",
+    "NAME:NAME=8:4,16 varies two names together: 8 and 4, then 16 and the second's default.",
 )
 @click.option(
     "--over",
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     "--search",
     "method",
     type=click.Choice(["tpe", "nsga2", "random"]),
-    help="Run only the number of points in --points; Optuna draws them.",
+    help="Run only --points points, which Optuna draws.",
 )
 @click.option("--points", metavar="N", type=Whole(min=1), help="Number of points of --search.")
 @click.option(

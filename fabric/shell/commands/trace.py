@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _RUN = click.argument("run", metavar="RUN", type=NamedPath(path_type=Path), shell_complete=runs)
 _ROWS = click.option(
     "--rows",
+    metavar="N",
     type=Whole(min=1),
     default=SHOWN,
     show_default=True,
@@ -80,7 +81,7 @@ def deadlock(run: Path) -> None:
 
 @command.command("show")
 @_RUN
-@click.option("--at", "cycle", type=Whole(min=0), required=True, help="The cycle.")
+@click.option("--at", "cycle", metavar="CYCLE", type=Whole(min=0), required=True)
 @click.option("--around", "node", metavar="NODE", help="Show only this unit and its neighbours.")
 def show(run: Path, cycle: int, node: str | None) -> None:
     """Print the activity of every unit in one cycle."""
@@ -137,7 +138,8 @@ def _hbm_option(key: str, text: str) -> Callable[[Callable[..., None]], Callable
 @command.command("what-if")
 @_RUN
 @depth_option(
-    "The depth of a channel, named by its reader: OPERATOR.INPUT, or a pattern: 'load_*.0'.",
+    "The depth of a channel, in slots. CHANNEL is its reader, OPERATOR.INPUT, or a "
+    "pattern, as in 'load_*.0'."
 )
 @click.option(
     "--work",
@@ -188,7 +190,7 @@ def what_if(
 )
 @click.option("--vcd", "forms", flag_value="vcd", multiple=True, help="For GTKWave and Surfer.")
 @click.option("--csv", "forms", flag_value="csv", multiple=True, help="The transfers as a table.")
-@file_option("-o", "output", "FILE", required=True)
+@file_option("-o", "output", "FILE", "The file to write.", required=True)
 def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     """Write the trace in another form; 1 cycle is 1 ns in Perfetto and VCD."""
     if len(forms) != 1:
@@ -203,7 +205,7 @@ def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
 
 @command.command("report")
 @_RUN
-@file_option("-o", "output", "FILE.html", required=True)
+@file_option("-o", "output", "FILE.html", "The file to write.", required=True)
 def report(run: Path, output: Path) -> None:
     """Write one page that opens offline: graph, timeline, bandwidth, occupancy, stalls."""
     from fabric.analysis.trace.pages.page import write_page
