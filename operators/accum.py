@@ -17,7 +17,6 @@ from fabric.extend import (
     Ports,
     Rates,
     Value,
-    ValueType,
     Wiring,
     Work,
     artifact_bytes,
@@ -42,7 +41,7 @@ from operators.streams.reading import (
 
 @dataclass(frozen=True)
 class Accumulating(ComputeOperator):
-    """An operator that folds the innermost ``rank`` dimensions into an accumulator."""
+    family = "Higher-order (Table 5)"
 
     reduction: Reduction
     rank: int = 1
@@ -57,7 +56,7 @@ class Accumulating(ComputeOperator):
         return self.reduction.fixed_cycles is None
 
     def operand_types(self, inputs: tuple[Stream, ...]) -> tuple[TileType, ...]:
-        """Return the operand types of the reduction if the inputs fit it and the rank."""
+        """Return the types of the operands; refuse inputs that do not fit the reduction or rank."""
         name = f"{type(self).__name__}({type(self.reduction).__name__})"
         check_inputs(name, inputs)
         source = inputs[0]
@@ -99,8 +98,6 @@ class Accumulating(ComputeOperator):
 
 
 class Accumulator:
-    """The accumulator of one operator, with its room on chip and its cycles."""
-
     def __init__(self, ports: Ports, operator: Accumulating) -> None:
         self._ports = ports
         self._unit = ports.compute_unit
@@ -119,7 +116,7 @@ class Accumulator:
         self._state = self._reduction.start(self._result, self._functional)
 
     async def update(self, values: list[Value], *, stored: bool) -> None:
-        """Fold one element in; charge its cycles, with those for storing if ``stored``."""
+        """Fold one element in and charge its cycles, including the store cycles if ``stored``."""
         unit = self._unit
         grows = self._growth_bytes(self._state, *values) if not self._start_bytes else 0
         if not self._held_bytes:
@@ -137,7 +134,7 @@ class Accumulator:
 
     @property
     def memory(self) -> tuple[object, int]:
-        """The accumulated state, and the bytes that it occupies on chip."""
+        """What later cycles and results depend on: the state, and its bytes on chip."""
         return self._state, self._held_bytes
 
     def value(self) -> Value:
@@ -148,7 +145,6 @@ class Accumulator:
         return placed(value, in_memory=self._to_memory)
 
     def restart(self) -> None:
-        """Begin a new group; the room of the last one is free."""
         self._state = self._reduction.start(self._result, self._functional)
         if self._held_bytes:
             self._ports.on_chip.release(self._unit, self._held_bytes, self._unit.now)
@@ -165,15 +161,16 @@ class Accum(Accumulating):
 
     Timing:
         Per element, the longer of loading and computing. With ``to_memory``, the last element of a
-        group takes at least as long as storing an accumulator of the initial size. Inputs are
-        released before the output waits for a slot.
+        group takes at least as long as storing an accumulator of the initial size. The slots of
+        the inputs are freed before the output waits for a slot.
 
     Memory:
         On chip, one accumulator, from the first element of a group until the result is sent.
+        MatmulSum also keeps operands, as Matmul does in a Map.
 
     Attributes:
         reduction: the function that accumulates.
-        rank: dimensions that are folded, at least 1.
+        rank: number of dimensions that are folded, at least 1.
         to_memory: whether the output is written to a memory unit, from which its readers load it.
 
     Example:
@@ -191,7 +188,6 @@ class Accum(Accumulating):
         True
     """
 
-    family = "Higher-order (Table 5)"
     conducted = turns = True
 
     @override
@@ -248,7 +244,7 @@ class Scan(Accumulating):
 
     Attributes:
         reduction: the function that accumulates.
-        rank: dimensions of a group, at least 1.
+        rank: number of dimensions of a group, at least 1.
         to_memory: whether the output is written to a memory unit, from which its readers load it.
 
     Example:
@@ -261,21 +257,17 @@ class Scan(Accumulating):
         True
     """
 
-    family = "Higher-order (Table 5)"
     conducted = turns = True
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         operands = self.operand_types(inputs)
-        return (StreamType(inputs[0].shape, self._value(wiring, operands)),)
-
-    def _value(self, wiring: Wiring, operands: tuple[ValueType, ...]) -> ValueType:
-        """Return the type of the accumulator; its size may change with every element."""
         value = self.reduction.infer(1, *operands)
-        if value == self.reduction.infer(2, *operands):
-            return value
-        seen = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
-        return self.reduction.infer(seen, *operands)
+        if value != self.reduction.infer(2, *operands):
+            # The size of the accumulator changes with the number of elements.
+            count = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+            value = self.reduction.infer(count, *operands)
+        return (StreamType(inputs[0].shape, value),)
 
     @override
     async def run(self, ports: Ports) -> None:

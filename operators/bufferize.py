@@ -8,7 +8,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple, TypeAlias
 
@@ -58,7 +58,7 @@ class Bufferize(Operator):
         ``spill`` in the hardware file, a tile that finds no room is written to off-chip memory.
 
     Attributes:
-        rank: dimensions of a buffer, at least 1.
+        rank: number of dimensions of a buffer, at least 1.
 
     Example:
         >>> with Program("example") as program:
@@ -154,7 +154,7 @@ class Bufferize(Operator):
 def _close(elements: list[Element], empty: Empty, level: int) -> None:
     """Add a bare stop.
 
-    If the last element closes all dimensions inside the empty one, it gets the level instead.
+    If the last element closes all dimensions inside the empty one, its stop becomes ``level``.
     """
     value: Value = empty
     if elements and elements[-1][1] == empty.dimension:
@@ -176,12 +176,12 @@ class Streamify(Operator):
         One cycle per tile. A buffer is released when it has been read for the last time.
 
     Memory:
-        None. The tiles stay in the buffers. Spilled tiles are read from off-chip memory each time
-        they are sent.
+        The tiles stay in the buffers. Spilled tiles are read from off-chip memory each time they
+        are sent.
 
     Attributes:
         repeats: how often every buffer is read without a reference, outermost first.
-        shape: the shape that is read at a time, outermost first; with None the buffer's.
+        shape: the shape of one reading, outermost first; with None the buffer's.
         strides: the step along each dimension of ``shape``, in tiles; only for static buffers.
         offset: tiles of the buffer before the first one that is read.
 
@@ -217,14 +217,15 @@ class Streamify(Operator):
             raise ShapeError(f"Streamify reads {buffers}: expected a stream of buffers")
         outer = (*buffers.shape, *self.repeats)
         if reference is not None:
-            outer = self._referred(buffers, reference)
+            self._check_reference(buffers, reference)
+            outer = reference.shape
         elif any(count < 1 for count in self.repeats):
             raise ShapeError(
                 f"Streamify repeats {buffers} {list(self.repeats)} times: expected at least 1"
             )
         return (StreamType((*outer, *self._read_shape(buffers.value)), buffers.value.tile),)
 
-    def _referred(self, buffers: Stream, reference: Stream) -> tuple[Dim, ...]:
+    def _check_reference(self, buffers: Stream, reference: Stream) -> None:
         outer = zip(buffers.shape, reference.shape, strict=False)
         if reference.rank < buffers.rank or any(same(a, b) is False for a, b in outer):
             raise ShapeError(
@@ -236,7 +237,6 @@ class Streamify(Operator):
                 f"Streamify repeats {buffers} {list(self.repeats)} times and as often as "
                 f"{reference} says: expected one of the two"
             )
-        return reference.shape
 
     def _read_shape(self, buffer: BufferType) -> tuple[Dim, ...]:
         if self.shape is None and self.strides is None and not self.offset:
@@ -293,14 +293,14 @@ class Streamify(Operator):
         assert isinstance(buffer, BufferType)
         if isinstance(source, str):
             return (source,)
-        tiles = product(buffer.shape)
-        again = product(after.shape[: types[0].rank + 1 + self._repeated(types)])
-        outer = product(types[0].shape)
-        static = isinstance(tiles, int) and isinstance(again, int) and isinstance(outer, int)
+        repeated = len(self.repeats) if len(types) == 1 else types[1].rank - types[0].rank
+        tiles, buffers = product(buffer.shape), product(types[0].shape)
+        readings = product(after.shape[: types[0].rank + 1 + repeated])
+        static = isinstance(tiles, int) and isinstance(readings, int) and isinstance(buffers, int)
         nests = source.cut(tiles) if static else None
         if nests is None:
             return ("data decide how often it reads each tile",)
-        return (self._order(source.nested(nests[1]), nests[0], again // outer),)
+        return (self._order(source.nested(nests[1]), nests[0], readings // buffers),)
 
     def _order(self, source: Layout, outer: tuple[Loop, ...], times: int) -> Layout | str:
         """Return the order of the tiles if every buffer is read ``times`` times."""
@@ -318,10 +318,6 @@ class Streamify(Operator):
                     start = (*start[: loop.dim], moved, *start[loop.dim + 1 :])
         again = (Loop(times, 1, None),) if times > 1 else ()
         return replace(source.nested((*outer, *again, *inner)), start=start)
-
-    def _repeated(self, types: Types) -> int:
-        """Return the number of dimensions of the readings of one buffer."""
-        return len(self.repeats) if len(types) == 1 else types[1].rank - types[0].rank
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -366,20 +362,23 @@ class Streamify(Operator):
             buffers.take()
             drop(buffer, unit.now)
 
-    def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[_Read]:
+    def _reading(self, ports: Ports, buffer: BufferReference) -> Sequence[_Read]:
         """Return the elements of one reading; the last one closes all its dimensions."""
-        elements: Sequence[_Read] = buffer.elements
-        if buffer.allocation.spilled:
-            elements = _spilled(buffer)
+        elements: list[_Read] = [*buffer.elements]
+        for number, address in buffer.allocation.spilled.items():
+            tile, stop = elements[number]
+            assert isinstance(tile, Tile)
+            elements[number] = _Spilled(tile, address), stop
         if self.shape is None or self.strides is None:
             return elements
         buffer_type = ports.input_types[0].value
         assert isinstance(buffer_type, BufferType)
-        if len(buffer.elements) != product(buffer_type.shape):
-            raise ports.failure(
-                f"a buffer of size {len(buffer.elements):,}: expected {buffer_type}"
-            )
-        return _Reading(elements, View(self.shape, self.strides, self.offset))
+        if len(elements) != product(buffer_type.shape):
+            raise ports.failure(f"a buffer of size {len(elements):,}: expected {buffer_type}")
+        return [
+            (Empty(empty or 0) if item is None else elements[item][0], stop)
+            for item, stop, empty in View(self.shape, self.strides, self.offset)
+        ]
 
 
 class _Spilled(NamedTuple):
@@ -393,31 +392,6 @@ _Read: TypeAlias = tuple[Value | _Spilled, int]
 """An element of a buffer, or its counterpart in off-chip memory."""
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """Elements of a buffer along a view."""
-
-    elements: Sequence[_Read]
-    view: View
-
-    def __iter__(self) -> Iterator[_Read]:
-        for item, stop, empty in self.view:
-            if item is not None:
-                yield self.elements[item][0], stop
-            elif empty is not None:
-                yield Empty(empty), stop
-
-
-def _spilled(buffer: BufferReference) -> Sequence[_Read]:
-    """Return the elements of a buffer that was partly spilled to off-chip memory."""
-    elements: list[_Read] = [*buffer.elements]
-    for number, address in buffer.allocation.spilled.items():
-        tile, stop = elements[number]
-        assert isinstance(tile, Tile)
-        elements[number] = _Spilled(tile, address), stop
-    return elements
-
-
 def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
     """Return a loop over the trips of one of ``loops`` as a loop over the tensor."""
     if loop.dim is None or loops[loop.dim].dim is None:
@@ -425,17 +399,15 @@ def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
     return Loop(loop.trips, loop.step * loops[loop.dim].step, loops[loop.dim].dim)
 
 
-async def _read(ports: Ports, reading: Iterable[_Read], inner: int, last_stop: int) -> None:
-    """Send one reading of ``inner`` dimensions; at its end close ``last_stop`` dimensions."""
-    sink, unit = ports.sink, ports.unit
-    for value, stop in reading:
-        level = last_stop if stop == inner else stop
+async def _read(ports: Ports, reading: Sequence[_Read], inner: int, last_stop: int) -> None:
+    """Send one reading of ``inner`` dimensions; its end closes ``last_stop`` dimensions."""
+    for element, stop in reading:
+        value, level = element, last_stop if stop == inner else stop
         if isinstance(value, Empty):
-            await sink.send_bare(level, value.dimension)
-        else:
-            if isinstance(value, _Spilled):
-                await ports.fetch(value.tile, value.address)
-                await sink.send((value.tile, level))
-            else:
-                await sink.send((value, level))
-            unit.charge(1)
+            await ports.sink.send_bare(level, value.dimension)
+            continue
+        if isinstance(value, _Spilled):
+            await ports.fetch(value.tile, value.address)
+            value = value.tile
+        await ports.sink.send((value, level))
+        ports.unit.charge(1)

@@ -1,9 +1,8 @@
-"""The tiles of a stream in another order, through the smallest buffer or through off-chip memory.
+"""Bring the tiles of a stream into another order, in the smallest buffer or in off-chip memory.
 
-Tensors in memory are stored row-major, whatever their shape: a reshape between writing and reading
-is free.
+Tensors in memory are row-major in every shape, so a reshape between writing and reading is free.
 
-Source: StreamTensor, arXiv 2509.13694v2, the converter, here of Bufferize and Streamify.
+Source: StreamTensor, arXiv 2509.13694v2, the converter, here made of Bufferize and Streamify.
 """
 
 from __future__ import annotations
@@ -42,14 +41,15 @@ from operators.tiles.tensor import Scratch, Tensor
 
 @dataclass(frozen=True)
 class Convert(Described):
-    """Bring a stream into another order; if it has that order already, nothing is wired.
+    """Bring the tiles of a stream into another order.
 
-    The result has the shape [1, *trips] of the wanted layout. Outer loops that both orders share
-    stay. A Bufferize collects the inner loops and a Streamify reads them. If the tile sizes differ,
+    The result has the shape [1, *trips] of the wanted layout. A stream that has the wanted order
+    already needs no buffer. Otherwise a Bufferize collects the tiles of the inner loops, in which
+    the orders differ, and a Streamify reads them in the wanted order. If the tile sizes differ,
     tiles are cut into their common parts and put together again.
 
     Attributes:
-        layout: the wanted order, of the tensor that the stream is laid out over.
+        layout: the wanted order of the same tensor.
 
     Example:
         >>> x = np.arange(64.0).reshape(8, 8)
@@ -117,7 +117,7 @@ def _reordered(stream: Stream, source: Layout, wanted: Layout) -> Stream:
 
 
 def _suffix(stream: Stream, tiles: int) -> int | None:
-    """Return the number of innermost dimensions, but not all, that have ``tiles`` elements."""
+    """Return how many inner dimensions hold ``tiles`` elements together; None if none do."""
     product = 1
     for rank, dim in enumerate(reversed(stream.shape[1:]), 1):
         assert isinstance(dim, int)
@@ -150,10 +150,7 @@ class Matrix(NamedTuple):
 
 @checked
 def matrix_of(layout: Layout) -> Matrix:
-    """Return the matrix in memory that has the same tiles as ``layout``; the tensor is row-major.
-
-    Args:
-        layout: a layout; the rows of each tile are equally spaced in memory.
+    """Return the matrix in row-major memory that has the same tiles as ``layout``.
 
     Raises:
         ShapeError: the rows are not equally spaced, or do not begin at multiples of their size.
@@ -179,7 +176,7 @@ def matrix_of(layout: Layout) -> Matrix:
 
 
 def _pitch(layout: Layout, strides: list[int]) -> int | None:
-    """Return the distance of a tile's rows in memory; None if it is not the same for all."""
+    """Return the elements in memory from one row of a tile to the next; None if they differ."""
     if layout.rows == 1:
         last = math.prod(layout.shape[-1:])
         return layout.cols if last % layout.cols else last
@@ -191,7 +188,6 @@ def _pitch(layout: Layout, strides: list[int]) -> int | None:
 
 
 def is_matrix(layout: Layout) -> bool:
-    """Whether the tiles of ``layout`` are tiles of a matrix in memory."""
     try:
         matrix_of(layout)
     except ShapeError:
@@ -208,7 +204,7 @@ def loaded(
     Args:
         tensor: a tensor with the layout's number of elements, in any shape.
         layout: the order.
-        reference: the tensor is read once for each of its elements; once in total if None.
+        reference: the tensor is read once for each element of this stream; once if None.
         name: the name of the load.
 
     Returns:
@@ -223,7 +219,7 @@ def loaded(
             ShapeError,
         )
     matrix = matrix_of(layout)
-    # No loop carries from one row of the matrix to the next: each dimension has its end.
+    # Every index stays within its dimension, so no loop carries into the next row of the matrix.
     strides = strides_of(matrix.numbers, layout.trips)
     assert strides is not None
     view = tensor.viewed(matrix.shape)

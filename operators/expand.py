@@ -33,7 +33,7 @@ from operators.streams.reading import Guided, Orders, Track, Types, Values
 
 @dataclass(frozen=True)
 class _Repetition(Operator):
-    """Repetitions hold one element on chip."""
+    family = "Shape (Table 7)"
 
     @override
     def costs(self, inputs: Types, outputs: Types) -> Costs:
@@ -54,9 +54,9 @@ class Repeat(_Repetition):
         source: [D_a, ..., D_0]; output: [D_a, ..., D_0, count].
 
     Timing:
-        One copy per cycle, the second together with the first. The input is released ``count``
-        cycles after the element came. If channels take one element per cycle, one copy leaves per
-        cycle, and the input is released with the last one.
+        The first two copies are visible together, and each further copy one cycle later. The slot
+        of the element is freed ``count`` cycles after it arrived. If channels take one element per
+        cycle, one copy leaves per cycle, and the slot is freed with the last one.
 
     Memory:
         On chip, one element.
@@ -77,7 +77,6 @@ class Repeat(_Repetition):
         True
     """
 
-    family = "Shape (Table 7)"
     conducted = turns = carries_numbers = True
 
     count: int
@@ -130,8 +129,8 @@ class Repeat(_Repetition):
 class Expand(_Repetition):
     """Repeat every element for each element of its group in a reference stream.
 
-    To give each row of a group the sum of its group, as ``source`` take the sums with a dimension
-    of 1 inside (``Promote(0)``), and as ``reference`` the rows.
+    For example, each row of a group gets the sum of its group if ``source`` has the sums, with a
+    dimension of 1 inside (``Promote(0)``), and ``reference`` has the rows.
 
     Shapes:
         source: [D_a, ..., D_rank, 1, ..., 1]; reference: [D_a, ..., D_0]; output: as the
@@ -141,7 +140,7 @@ class Expand(_Repetition):
         On chip, one element.
 
     Attributes:
-        rank: dimensions of 1 that are expanded, at least 1.
+        rank: number of dimensions of 1 that are expanded, at least 1.
 
     Example:
         >>> with Program("example") as program:
@@ -157,7 +156,6 @@ class Expand(_Repetition):
         151
     """
 
-    family = "Shape (Table 7)"
     conducted = turns = carries_numbers = True
 
     rank: int = 1

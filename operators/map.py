@@ -35,13 +35,13 @@ class Map(ComputeOperator):
         operand.
 
     Timing:
-        Per element, the longest of three: loading the inputs that are in memory (added up),
-        computing, and, with ``to_memory``, storing the output. Inputs are released when the output
-        is sent.
+        Per element, the longest of three: loading all inputs that are in memory, one after the
+        other, computing, and, with ``to_memory``, storing the output. The slots of the inputs are
+        freed when the output is sent.
 
     Memory:
-        On chip, the operands of the function. Matmul keeps its second operand, and 16 numbers for
-        each column of its first operand.
+        On chip, the operands that the function keeps. Matmul and AttentionScores keep the second
+        operand, and 16 bytes for each column of the first. The other functions keep none.
 
     Attributes:
         function: the function that turns the operands into a value.

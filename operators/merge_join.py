@@ -42,8 +42,6 @@ from operators.tiles.integers import is_integer
 
 @dataclass(frozen=True)
 class _MergeJoin(Operator):
-    """Walk the groups of two sorted streams; a subclass decides which coordinates are sent."""
-
     secondary_outputs = (0, 1, 2)
     no_order = "coordinates decide which tiles it passes on"
 
@@ -94,7 +92,7 @@ class _MergeJoin(Operator):
                 await self._join(ports, left, right)
 
     async def _join(self, ports: Ports, left: _Fiber, right: _Fiber) -> None:
-        """Walk through one group of each side, from the first elements."""
+        """Walk through one group of each side."""
         left.open()
         right.open()
         has_closed = False
@@ -121,7 +119,7 @@ class _MergeJoin(Operator):
     def _joined(
         self, ports: Ports, left: _Item | None, right: _Item | None
     ) -> tuple[Value, Value, Value] | None:
-        """Return the output for a coordinate of at least one side; None if nothing is sent."""
+        """Return what is sent for a coordinate that one or both sides have; None for nothing."""
         raise NotImplementedError
 
 
@@ -266,7 +264,6 @@ class _Fiber(Track):
         self.coordinate: int | None = None
 
     async def look(self) -> None:
-        """Wait for the next element, or for the end."""
         self.passed(await self.source.peek())
 
     def open(self) -> None:

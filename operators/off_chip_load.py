@@ -39,9 +39,7 @@ from operators.tiles.tensor import Tensor
 
 @dataclass(frozen=True)
 class Load(Operator):
-    """A load of tiles of ``tensor``; ``tile`` has the rows and columns of a tile."""
-
-    conducted = True
+    family = "Off-chip memory (Table 3)"
     kind = "memory"
     off_chip = "read"
 
@@ -66,6 +64,10 @@ class Load(Operator):
         width = self.tensor.shape[-1]
         return OffChipTensor(base.shape, tile.dtype, source=base, tile=self.tile, width=width)
 
+    @property
+    def _grid(self) -> Grid:
+        return Grid(type(self).__name__, Tensor.of(self.tensor), self.tile)
+
 
 async def hand_out(ports: Ports, tiles: Tiles, number: int, stop: int) -> None:
     """Reserve room on chip, read tile ``number`` from off-chip memory and send it."""
@@ -86,12 +88,12 @@ class LinearOffChipLoad(Load):
         output: [D_b, ..., D_0, *shape] of tiles; [1, *shape] without a reference.
 
     Timing:
-        A tile of R rows takes R * ceil(row bytes / request bytes) requests. One tile is under way
+        A tile of R rows takes R * ceil(row bytes / request bytes) requests. One tile is in flight
         at a time, unless the memory prefetches. On the paper's HBM, a tile without contention
-        takes 18 cycles and one for each bundle of its requests.
+        takes 18 cycles, and one more for each bundle of its requests.
 
     Memory:
-        On chip, one tile while it is under way. Off chip, every tile as often as it is read.
+        On chip, one tile while it is in flight. Off chip, every tile as often as it is read.
 
     Attributes:
         tensor: the tensor that is read.
@@ -110,7 +112,6 @@ class LinearOffChipLoad(Load):
         587
     """
 
-    family = "Off-chip memory (Table 3)"
     conducted = turns = carries_numbers = True
 
     shape: tuple[int, ...] | None = None
@@ -176,10 +177,6 @@ class LinearOffChipLoad(Load):
             ports.turn()
 
     @property
-    def _grid(self) -> Grid:
-        return Grid("LinearOffChipLoad", Tensor.of(self.tensor), self.tile)
-
-    @property
     def view(self) -> View:
         """The tiles that are read, by their numbers."""
         shape = self._grid.shape if self.shape is None else self.shape
@@ -192,7 +189,7 @@ async def _read(ports: Ports, tiles: Tiles, view: View, last_stop: int) -> None:
     rank = len(view.shape)
     ports.announce(*tiles.sizes, (number for number, _, _ in view if number is not None))
     for number, level, empty_dimension in view:
-        # Only the last one closes all dimensions of the view.
+        # Only the last tile closes all dimensions of the view.
         stop = level + last_stop if level == rank else level
         if number is None:
             await ports.sink.send_bare(stop, empty_dimension or 0)
@@ -211,7 +208,7 @@ class RandomOffChipLoad(Load):
         As LinearOffChipLoad. The slot of an address is freed before its tile is read.
 
     Memory:
-        On chip, one tile while it is under way. Off chip, each tile that is read.
+        On chip, one tile while it is in flight. Off chip, each tile that is read.
 
     Attributes:
         tensor: the tensor that is read.
@@ -229,7 +226,6 @@ class RandomOffChipLoad(Load):
         True
     """
 
-    family = "Off-chip memory (Table 3)"
     conducted = turns = True
     no_order = "addresses decide which tiles it reads"
 
@@ -259,7 +255,3 @@ class RandomOffChipLoad(Load):
     def carries_numbers(self) -> bool:  # type: ignore[override]
         """Whether all tiles are alike: an integer in a tile follows from its address."""
         return not self._grid.has_integers
-
-    @property
-    def _grid(self) -> Grid:
-        return Grid("RandomOffChipLoad", Tensor.of(self.tensor), self.tile)

@@ -45,15 +45,16 @@ class LinearOffChipStore(Operator):
     the next row of tiles begins. With ``shape`` the same elements form a tensor of that shape.
 
     Shapes:
-        source: [D_a, ..., D_0] of tiles. Tiles of dimension 0 stand side by side, so all groups
-        have the same width. If it is ragged, ``Promote(0)`` puts each tile below the last one.
+        source: [D_a, ..., D_0] of tiles. The tiles of a group of dimension 0 are side by side, so
+        all groups have to be equally wide. If dimension 0 is ragged, ``Promote(0)`` in front puts
+        each tile below the one before.
 
     Timing:
         As LinearOffChipLoad, one tile at a time. The slot of a tile is freed when all its requests
         are acknowledged.
 
     Memory:
-        On chip, one tile while it is under way. Off chip, every tile.
+        On chip, one tile while it is in flight. Off chip, every tile.
 
     Attributes:
         output: the name of the output; no other operator may store it.
@@ -144,7 +145,7 @@ class LinearOffChipStore(Operator):
 
 
 def _matrix_shape(source: StreamType) -> tuple[Dim, Dim]:
-    """Return rows and columns of the matrix that tiles make side by side."""
+    """Return the rows and columns of the matrix that a LinearOffChipStore makes."""
     tile = tile_of(source)
     return product((*source.shape[:-1], tile.rows)), product((source.shape[-1], tile.cols))
 
@@ -228,7 +229,7 @@ class RandomOffChipStore(Operator):
         sent.
 
     Memory:
-        On chip, one tile while it is under way; the authors' accounting counts ``buffered`` tiles.
+        On chip, one tile while it is in flight; the authors' accounting counts ``buffered`` tiles.
         Off chip, every tile.
 
     Attributes:
@@ -314,7 +315,7 @@ class RandomOffChipStore(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
-        # Loads of the same tensor find its data as long as an operator refers to them.
+        # The data stay in memory for loads of the same tensor while an operator refers to them.
         elements = grid.tensor.elements()
         matrix = self._stored(ports, grid, elements) if ports.functional else None
         written = (

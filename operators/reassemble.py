@@ -122,7 +122,7 @@ class Reassemble(Operator):
         *streams, selectors = inputs
         steered_by = selectors.value
         assert isinstance(steered_by, SelectorType)
-        # Elements that the selectors leave out are not waited for.
+        # The operator does not wait for elements that no selector names.
         everything = rates.together(streams) == outputs[0].count
         closing = range(len(streams) if everything else 0)
         last = (len(streams),) if steered_by.hits else ()
@@ -273,7 +273,7 @@ class EagerMerge(Operator):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        # A selector may be sent a cycle before its data are there.
+        # A selector may be sent a cycle before its data arrive.
         inner = sum(each.count - each.shape[0] for each in inputs) if self.rank else 0
         return Work(
             cycles=inner, first_cycles=-1, needs="any", late=(0,), in_memory=all(rates.in_memory)
@@ -335,8 +335,8 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
                 return cycle, port
             sent = [each.head_sent_cycle for each in sources if each.queue]
             ends = [each.closed_cycle for each in sources if not each.queue]
-            known = max([*sent, *(end for end in ends if end is not None)])
-            return min(cycle, known), port
+            latest = max([*sent, *(end for end in ends if end is not None)])
+            return min(cycle, latest), port
         # An input that is empty now may still show an element of the same cycle or before.
         await ports.clock.reach(ports.unit, cycle, watching=empty)
         if not any(each.queue or each.closed_cycle is not None for each in empty):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -32,7 +32,14 @@ from fabric.extend import (
     product,
 )
 from operators.functions.arithmetic import narrow, plus, wide
-from operators.streams.reading import Lockstep, Types, check_number, check_static, load_cycles
+from operators.streams.reading import (
+    Lockstep,
+    Types,
+    check_number,
+    check_static,
+    load_cycles,
+    new_tile,
+)
 from operators.tiles.integers import check_integers, is_integer
 
 Array = np.ndarray
@@ -69,11 +76,11 @@ class Scatter(Operator):
         On chip, all words, from the first update of a group until the last word has been sent.
 
     Attributes:
-        words: words of the memory.
+        words: number of words.
         update: the result of an update: the sum, the larger or the smaller number.
-        rank: dimensions of a group.
-        banks: banks of the memory.
-        width: updates that are issued together.
+        rank: number of dimensions of a group.
+        banks: number of banks.
+        width: number of updates that are issued together.
         initial: the number in every place of a word before the first update.
 
     Example:
@@ -130,7 +137,7 @@ class Scatter(Operator):
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         values, (result,) = inputs[1], outputs
         word = rates.transfer(values.value)
-        # At best the updates of an issue are dealt out to the banks evenly.
+        # At best, the updates of an issue are spread evenly over the banks.
         at_once = min(self.width, self.banks)
         group, count = product(values.shape[-self.rank :]), values.count
         updating = count * word // at_once if isinstance(count, int) else 0
@@ -177,29 +184,24 @@ class _Memory:
     """
 
     def __init__(self, ports: Ports, operator: Scatter) -> None:
-        word = ports.output_types[0].value
-        assert isinstance(word, TileType)
-        assert isinstance(word.rows, int)
-        assert isinstance(word.cols, int)
+        self._type = ports.output_types[0].value
         self._ports = ports
         self._operator = operator
-        self._dtype = word.dtype
-        self._shape = word.rows, word.cols
-        size_bytes = word.size_bytes
-        assert isinstance(size_bytes, int)
-        self._size_bytes = size_bytes * operator.words
+        word = new_tile(self._type)
+        self._size_bytes = word.size_bytes * operator.words
         self._combine = _UPDATES[operator.update]
         self._first: Array | None = None
-        if ports.functional or is_integer(word):
-            self._first = wide(filled(self._shape, operator.initial, kept_as(word.dtype)))
+        if ports.functional or is_integer(self._type):
+            shape = word.rows, word.cols
+            self._first = wide(filled(shape, operator.initial, kept_as(word.dtype)))
         self._words: list[Array | None] = []
         self._waiting: Counter[int] = Counter()
         self._load_cycles = 0
         self.is_open = False
-        self.word_cycles: Final = max(1, ports.unit.transfer(size_bytes))
+        self.word_cycles: Final = max(1, ports.unit.transfer(word.size_bytes))
 
     async def open(self) -> None:
-        """Begin a group, when there is room for all words."""
+        """Begin a group, once there is room on chip for all words."""
         await self._ports.on_chip.allocate(self._ports.unit, self._size_bytes, "a memory of words")
         self._words = [self._first] * self._operator.words
         self.is_open = True
@@ -227,13 +229,13 @@ class _Memory:
             self._load_cycles = 0
 
     def word(self, number: int) -> Value:
-        rows, cols = self._shape
-        total: Any = self._words[number]
-        data = None if total is None else narrow(total, self._dtype, "Scatter")
-        return Tile(rows, cols, self._dtype, data)
+        total, word = self._words[number], new_tile(self._type)
+        if total is not None:
+            word.data = narrow(total, word.dtype, "Scatter")
+        return word
 
     def close(self) -> None:
-        """End the group; its room is free."""
+        """End the group and free its bytes."""
         self._ports.on_chip.release(self._ports.unit, self._size_bytes, self._ports.unit.now)
         self._words = []
         self.is_open = False

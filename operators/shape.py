@@ -36,8 +36,6 @@ from operators.streams.reading import Orders, Types, check_number, check_static,
 
 @dataclass(frozen=True)
 class _Reshaping(Operator):
-    """Reshaping operators send the elements of their input in another shape."""
-
     family = "Shape (Table 7)"
 
     @override
@@ -356,7 +354,7 @@ class Reshape(_Reshaping):
             await self._fill(ports, chunk - count, last)
 
     async def _fill(self, ports: Ports, missing: int, level: int) -> None:
-        """Complete a chunk with padding; the last one carries ``level``."""
+        """Complete a chunk with padding; its last tile closes ``level`` dimensions."""
         padding = new_tile(ports.input_types[0].value)
         padding.valid_rows = 0
         if ports.functional:
@@ -369,7 +367,7 @@ class Reshape(_Reshaping):
 
 
 def redimensioned(stream: Stream, shape: tuple[int, ...]) -> Stream:
-    """Return ``stream`` in another static shape, outermost dimension first, with few operators."""
+    """Return the elements of ``stream`` in another static shape, with few operators."""
     sizes = tuple(dim for dim in stream.shape if isinstance(dim, int))
     if not all(map(is_static, stream.shape)) or product(sizes) != math.prod(shape):
         refuse(f"{stream} is read in the shape {list(shape)}: expected equal sizes", ShapeError)
@@ -406,7 +404,7 @@ def _groups(
 
 
 def _split(stream: Stream, sizes: Sequence[int], inside: int) -> Stream:
-    """Split the dimension with ``inside`` dimensions inside it into ``sizes``."""
+    """Split a dimension into ``sizes``; ``inside`` is the number of dimensions inside it."""
     for axis in range(len(sizes) - 1, 0, -1):
         if math.prod(sizes[:axis]) == 1:
             stream = Promote(inside + 1)(stream)

@@ -15,7 +15,7 @@ from fabric.extend import Operator, Ports, Rates, Value, Wiring, Work
 from operators.streams.reading import Lockstep, Types, check_inputs
 
 MOST_VALUES: Final = 256
-"""The largest number of values in an element, counted through nested tuples."""
+"""The most values in an element, including the values of nested tuples."""
 
 
 @dataclass(frozen=True)

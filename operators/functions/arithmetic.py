@@ -32,12 +32,12 @@ from fabric.extend import (
 Array: TypeAlias = np.ndarray
 
 Terms: TypeAlias = Callable[[int, int], Iterable[Array]]
-"""Returns the operands of the number at a row and a column of a result."""
+"""Returns the operands of the result at a row and a column."""
 
 _WORD: Final = np.dtype(np.int64)
 _MOST: Final = int(np.iinfo(_WORD).max)
 _NAMED: Final = 4
-"""The most numbers of an operand that a refusal lists."""
+"""The most numbers of an operand that an error lists."""
 
 _E4M3: Final = np.dtype(ml_dtypes.float8_e4m3fn)
 
@@ -72,7 +72,6 @@ def wide(data: Array) -> Array:
 
 
 def wide_type(dtype: np.dtype) -> np.dtype:
-    """Return the element type of the result of ``wide``."""
     if dtype in _NUMBERS or dtype in _IN_32_BITS or block_format(dtype) is not None:
         return np.dtype(np.float32)
     ends = limits(dtype)
@@ -97,9 +96,9 @@ def largest(data: Array) -> int:
 
 
 def roomy(bound: int, *arrays: Array) -> tuple[Array, ...]:
-    """Return results of ``wide`` in which intermediate results up to ``bound`` can be computed.
+    """Return arrays that can hold intermediate results up to ``bound``.
 
-    They are unchanged unless all have whole numbers.
+    If all arrays have whole numbers and the bound exceeds 64 bits, they become Python's integers.
     """
     if bound <= _MOST or not all(map(is_whole, arrays)):
         return arrays
@@ -152,8 +151,8 @@ def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | Non
     Args:
         data: the result.
         dtype: the element type.
-        by: the name of the function, for a refusal.
-        of: the operands of each number of the result, for a refusal.
+        by: the name of the function, for the error.
+        of: the operands of each number of the result, for the error.
 
     Raises:
         ValueError: an integer or boolean type does not hold a number; the message names the number,
@@ -195,14 +194,14 @@ def _refused(
     assert ends is not None
     made = ""
     if of is not None:
-        made = " from " + " and ".join(_told(np.asarray(each)) for each in of(*place))
+        made = " from " + " and ".join(_listed(np.asarray(each)) for each in of(*place))
     return ValueError(
         f"{by} gives {number}{made} at {list(place)}: expected a whole number from {ends[0]} to "
         f"{ends[1]}, as {dtype_name(dtype)} holds them"
     )
 
 
-def _told(numbers: Array) -> str:
+def _listed(numbers: Array) -> str:
     if not numbers.ndim:
         return str(numbers[()])
     more = ", ..." if numbers.size > _NAMED else ""

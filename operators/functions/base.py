@@ -1,9 +1,6 @@
 """Base classes: a ``Function`` maps tiles to a tile, a ``Reduction`` folds tiles into a result.
 
-Users write their own in the same way: a frozen dataclass with ``infer``, ``flops`` and ``apply``.
 Source: cycle counts as in the authors' simulator; Streaming Tensor Programs, section 3.2.
-
-Two reductions are in this module: the sum of a group's tiles, and a signal after the last tile.
 """
 
 from __future__ import annotations
@@ -42,8 +39,6 @@ State: TypeAlias = Any
 
 @dataclass(frozen=True)
 class _Computing(Described):
-    """The operands and the cost of one element, for functions and reductions."""
-
     duties: ClassVar[tuple[str, ...]] = ()
 
     operands: ClassVar[int | None] = None
@@ -132,7 +127,7 @@ def zeros(result: TileType, functional: bool) -> Tile:
 
 def check_flops(function: Described, flops: object) -> None:
     """Refuse operations of ``function`` that are not a number or an expression."""
-    # Operations on tiles of a mean size may be a fraction.
+    # The operations on tiles of a mean size may be a fraction.
     if flops < 0 if isinstance(flops, Rational) else not hasattr(flops, "free_symbols"):
         raise ProgramError(
             f"{type(function).__name__}.flops returns {flops!r}: expected an integer of at least "
@@ -151,7 +146,7 @@ def tile_types(
 ) -> tuple[TileType, ...]:
     """Return ``values`` if they are ``count`` tiles, of one element type unless ``mixed_types``.
 
-    With ``floats`` whole numbers are refused, and without ``block_scaled`` shared scales.
+    With ``floats``, integers are refused; without ``block_scaled``, numbers that share scales.
     """
     tiles = tuple([value for value in values if isinstance(value, TileType)])
     if len(tiles) != count or len(values) != count:

@@ -1,4 +1,4 @@
-"""The steps of a router: find the largest numbers of a row, and select streams by their places."""
+"""Functions of a router: find the largest numbers of a row, and select streams by their places."""
 
 from __future__ import annotations
 
@@ -20,12 +20,9 @@ from operators.tiles.integers import count_in, is_integer
 class TopPlaces(Step):
     """The places of the ``k`` largest numbers of each row, largest first; k operations a number.
 
-    PyTorch's topk finds the places. Router scores in bfloat16 are often equal, and PyTorch has no
-    documented rule for equal scores. A NaN is the largest number.
-
-    Attributes:
-        k: the number of places.
-        largest: False for the smallest numbers, the smallest first.
+    If ``largest`` is False, the smallest numbers, the smallest first. PyTorch's topk finds the
+    places, because router scores in bfloat16 are often equal, and PyTorch has no documented rule
+    for equal scores. A NaN is the largest number.
     """
 
     k: int

@@ -54,7 +54,6 @@ class _Unary(Function):
         return x.with_data(data)
 
     def compute(self, data: Array, tile: Tile) -> Array:
-        """Return the numbers of the result, in the precision of ``data``."""
         raise NotImplementedError
 
 
@@ -148,7 +147,6 @@ class _Binary(Function):
         return Tile(rows, cols, a.dtype, data, valid_rows=valid_rows, valid_cols=valid_cols)
 
     def compute(self, left: Array, right: Array) -> Array:
-        """Return the numbers of the result, in the precision of the inputs."""
         raise NotImplementedError
 
 
@@ -327,10 +325,10 @@ class NumberFunction(NamedTuple):
     """A function of single numbers.
 
     Attributes:
-        function: of arrays with elements of 32 bits or more.
+        function: takes arrays with elements of 32 bits or more.
         flops: operations per element.
-        bits: the bits of the largest intermediate magnitude, from the bits of whole arguments;
-            None for a function without whole results.
+        bits: returns the bits of the largest intermediate magnitude, for the bits of the whole
+            arguments; None for a function without whole results.
         rounds_each: each intermediate result has the element type of the result, as in PyTorch's
             floor division of 16-bit tensors.
     """
@@ -358,10 +356,6 @@ def _of_arrays(function: Callable[[float], float]) -> Callable[[Array], Array]:
 
 
 _erf: Final = _of_arrays(math.erf)
-
-
-def _sigmoid(x: Array) -> Array:
-    return np.asanyarray(1 / (1 + np.exp(-x)))
 
 
 def _gelu(x: Array) -> Array:
@@ -411,7 +405,7 @@ def _floored(x: Array, y: Array) -> Array:
 
 @one_step
 def _left_over(x: Array, y: Array) -> Array:
-    """Return the remainder of a division that cuts off; it has the sign of ``x``."""
+    """Return the remainder of a division that truncates; it has the sign of ``x``."""
     if is_whole(x) and is_whole(y):
         return np.asanyarray(np.sign(x) * (np.abs(x) % np.abs(_divisor(x, y))))
     return np.asanyarray(np.fmod(x, y))
@@ -419,7 +413,7 @@ def _left_over(x: Array, y: Array) -> Array:
 
 @one_step
 def _remainder(x: Array, y: Array) -> Array:
-    """Return the remainder of a floor division: zero signed like ``x``, other numbers like y."""
+    """Return the remainder of a floor division: a zero has the sign of ``x``, others that of y."""
     if is_whole(x) and is_whole(y):
         return np.asarray(x % _divisor(x, y))
     left_over = np.fmod(x, y)
@@ -428,14 +422,14 @@ def _remainder(x: Array, y: Array) -> Array:
 
 
 def _divisor(x: Array, y: Array) -> Array:
-    """Return ``y``; whole numbers have no quotient by 0, where numpy gives 0."""
+    """Return ``y``; refuse a whole division by 0, for which numpy gives 0."""
     if is_whole(x) and is_whole(y) and not np.all(y):
         raise ValueError("a whole number is divided by 0: expected another divisor")
     return y
 
 
 def _rounding(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return ``function`` for floating-point numbers; whole numbers stay unchanged."""
+    """Return ``function`` restricted to floating-point numbers; whole numbers stay unchanged."""
     return lambda x: x if is_whole(x) else np.asanyarray(function(x))
 
 
@@ -453,16 +447,8 @@ def _one_more(*bits: int) -> int:
     return max(bits) + 1
 
 
-def _together(*bits: int) -> int:
-    return sum(bits)
-
-
 def _scaled(x: int, y: int, factor: int) -> int:
     return max(x, y + factor) + 1
-
-
-def _raised(x: int, exponent: int) -> int:
-    return x << min(exponent, 64)
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
@@ -482,18 +468,6 @@ def _maximum(x: Array, y: Array | int) -> Array:
 def _minimum(x: Array, y: Array) -> Array:
     """Return the smaller number, ``x`` if they are equal, or a NaN."""
     return np.where((x <= y) | is_nan(x), x, y)
-
-
-def _clamp(x: Array, low: Array, high: Array) -> Array:
-    return _minimum(_maximum(x, low), high)
-
-
-def _leaky(x: Array, slope: Array) -> Array:
-    return np.where(x > 0, x, x * slope)
-
-
-def _elu(x: Array, alpha: Array) -> Array:
-    return np.where(x < 0, alpha * np.expm1(x), x)
 
 
 def _hard_sigmoid(x: Array) -> Array:
@@ -530,11 +504,11 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "add": NumberFunction(np.add, 1, _one_more),
     "add_scaled": NumberFunction(lambda x, y, factor: x + y * factor, 2, _scaled),
     "and": NumberFunction(lambda x, y: (x != 0) & (y != 0), 1, _widest),
-    "clamp": NumberFunction(_clamp, 2, _widest),
+    "clamp": NumberFunction(lambda x, low, high: _minimum(_maximum(x, low), high), 2, _widest),
     "copy": NumberFunction(np.asanyarray, 0, _widest),
     "cos": NumberFunction(np.cos, _TRANSCENDENTAL),
     "div": NumberFunction(np.divide, 1),
-    "elu": NumberFunction(_elu, 9),
+    "elu": NumberFunction(lambda x, alpha: np.where(x < 0, alpha * np.expm1(x), x), 9),
     "eq": NumberFunction(np.equal, 1, _widest),
     "erf": NumberFunction(_erf, 2 * _TRANSCENDENTAL),
     "exp": NumberFunction(np.exp, _TRANSCENDENTAL),
@@ -547,24 +521,24 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "hardsigmoid": NumberFunction(_hard_sigmoid, 4),
     "hardswish": NumberFunction(lambda x: x * _hard_sigmoid(x), 5),
     "le": NumberFunction(np.less_equal, 1, _widest),
-    "leaky_relu": NumberFunction(_leaky, 3),
+    "leaky_relu": NumberFunction(lambda x, slope: np.where(x > 0, x, x * slope), 3),
     "log": NumberFunction(np.log, _TRANSCENDENTAL),
     "log1p": NumberFunction(np.log1p, _TRANSCENDENTAL + 1),
     "log2": NumberFunction(np.log2, _TRANSCENDENTAL),
     "lt": NumberFunction(np.less, 1, _widest),
     "maximum": NumberFunction(_maximum, 1, _widest),
     "minimum": NumberFunction(_minimum, 1, _widest),
-    "mul": NumberFunction(np.multiply, 1, _together),
+    "mul": NumberFunction(np.multiply, 1, lambda x, y: x + y),
     "ne": NumberFunction(np.not_equal, 1, _widest),
     "neg": NumberFunction(np.negative, 1, _widest),
     "not": NumberFunction(lambda x: x == 0, 1, _widest),
     "or": NumberFunction(lambda x, y: (x != 0) | (y != 0), 1, _widest),
-    "pow": NumberFunction(_power, 2 * _TRANSCENDENTAL + 1, _raised),
+    "pow": NumberFunction(_power, 2 * _TRANSCENDENTAL + 1, lambda x, power: x << min(power, 64)),
     "reciprocal": NumberFunction(lambda x: 1 / x, 1),
     "relu": NumberFunction(lambda x: _maximum(x, 0), 1, _widest),
     "round": NumberFunction(_rounding(np.rint), 1, _widest),
     "rsqrt": NumberFunction(lambda x: 1 / np.sqrt(x), 2),
-    "sigmoid": NumberFunction(_sigmoid, _TRANSCENDENTAL + 3),
+    "sigmoid": NumberFunction(lambda x: 1 / (1 + np.exp(-x)), _TRANSCENDENTAL + 3),
     "sign": NumberFunction(_sign, 1, _widest),
     "silu": NumberFunction(lambda x: x / (1 + np.exp(-x)), _TRANSCENDENTAL + 4),
     "sin": NumberFunction(np.sin, _TRANSCENDENTAL),
@@ -576,4 +550,4 @@ NUMBERS: Final[dict[str, NumberFunction]] = {
     "tanh": NumberFunction(np.tanh, 2 * _TRANSCENDENTAL),
     "where": NumberFunction(_where, 1, _widest),
 }
-"""The functions; arguments are arrays that are broadcast."""
+"""Functions by name; their arguments are arrays that broadcast."""

@@ -76,7 +76,21 @@ class Matmul(Function):
 
     @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        return _factors(name, operands, self.transposed)
+        a, b = tile_types(name, operands, 2, mixed_types=True, block_scaled=True)
+        if block_format(b.dtype) is not None:
+            if not self.transposed:
+                raise ShapeError(
+                    f"{name} is given {a} and {b}, with blocks along the rows of the second: "
+                    "expected transposed=True, and the second operand as N x K"
+                )
+            if block_format(a.dtype) is None and limits(a.dtype) is not None:
+                raise ShapeError(f"{name} is given {a} and {b}: expected floating-point numbers")
+            return a, b
+        if a.dtype == b.dtype:
+            return a, b
+        # `row_bytes(8, dtype)` is the bits of a number: eight numbers of n bits take n bytes.
+        fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
+        return tile_types(name, operands, 2, mixed_types=fewer)
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -152,7 +166,7 @@ class MatmulSum(Reduction):
 
     @override
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        return _factors(name, operands, self.transposed)
+        return self._one.check(name, operands)
 
     @override
     def infer(self, group: Dim, *inputs: TileType) -> TileType:
@@ -202,25 +216,6 @@ class MatmulSum(Reduction):
         rows, cols, valid_rows, total = state
         data = None if total is None else padded(narrow(total, result.dtype, "MatmulSum"), rows)
         return Tile(rows, cols, result.dtype, data, valid_rows=valid_rows)
-
-
-def _factors(name: str, operands: tuple[ValueType, ...], transposed: bool) -> tuple[Operand, ...]:
-    """Return the types of two factors; the second may have fewer bits."""
-    a, b = tile_types(name, operands, 2, mixed_types=True, block_scaled=True)
-    if block_format(b.dtype) is not None:
-        if not transposed:
-            raise ShapeError(
-                f"{name} is given {a} and {b}, with blocks along the rows of the second: "
-                "expected transposed=True, and the second operand as N x K"
-            )
-        if block_format(a.dtype) is None and limits(a.dtype) is not None:
-            raise ShapeError(f"{name} is given {a} and {b}: expected floating-point numbers")
-        return a, b
-    if a.dtype == b.dtype:
-        return a, b
-    # `row_bytes(8, dtype)` is the bits of a number: eight numbers of n bits take n bytes.
-    fewer = holds_integers(b.dtype) and row_bytes(8, b.dtype) < row_bytes(8, a.dtype)
-    return tile_types(name, operands, 2, mixed_types=fewer)
 
 
 @dataclass(frozen=True)
@@ -394,14 +389,14 @@ def summed(total: Array, more: Array) -> Array:
 
 
 def padded(result: Array, rows: int) -> Array:
-    """Return products with all their ``rows``."""
+    """Return products with rows of zeros below, up to ``rows``."""
     if len(result) == rows:
         return result
     return np.concatenate([result, np.zeros((rows - len(result), result.shape[1]), result.dtype)])
 
 
 def _factor(tile: Tile) -> Array:
-    """Return the data for products, without rows that are padding and zeros."""
+    """Return the data for products, without the padding rows if they are zeros."""
     assert tile.data is not None
     valid = tile.valid_rows
     data = tile.data
@@ -424,10 +419,10 @@ class Windows:
     Attributes:
         size: places of a window.
         stride: from one window to the next.
-        before: zeros in front; a negative number leaves out the begin of the image.
-        after: zeros behind; a negative number leaves out the end of the image.
+        before: zeros in front; -n leaves out the first n places of the image.
+        after: zeros behind; -n leaves out the last n places of the image.
         dilation: from one place of a window to the next.
-        spread: from one number of the image to the next: between them are zeros.
+        spread: from one number of the image to the next; zeros fill the places between them.
     """
 
     size: tuple[int, ...]
@@ -482,7 +477,7 @@ class Convolved(Step):
     Attributes:
         windows: the places where image and weights meet.
         image: groups, channels, and sizes of space.
-        outputs: of a group.
+        outputs: the number of outputs of a group.
     """
 
     windows: Windows

@@ -1,7 +1,4 @@
-"""Steps along some dimensions of tiles, which have these dimensions whole.
-
-An ``OnAxes`` is the computation along the dimensions, such as a running sum, a sort or a pooling.
-"""
+"""Steps along dimensions that each tile holds whole, such as a running sum, a sort or a pooling."""
 
 from __future__ import annotations
 
@@ -22,18 +19,18 @@ from operators.functions.steps import Shape, Step
 
 
 class OnAxes:
-    """A computation along dimensions; arrays have these dimensions last and consecutive."""
+    """A computation along the last dimensions of arrays."""
 
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
-        """Return the operations for one tile, by default one for each number.
+        """Return the operations for one tile; by default one for each number.
 
-        A tile has ``apart`` independent blocks, with ``sizes`` for each operand.
+        The tile of each operand has ``apart`` independent blocks, of that operand's ``sizes``.
         """
         return apart * math.prod(sizes[0])
 
     @abstractmethod
     def compute(self, *arrays: Array) -> Array:
-        """Return the numbers of the result, [*others, *sizes of the result]."""
+        """Return the result, [*other dimensions, *sizes of the result]."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +38,10 @@ class Along(Step):
     """A computation along dimensions of a tile.
 
     Attributes:
-        grids: for each operand, the dimensions of its tile, the last one in its columns; they
+        grids: for each operand the dimensions of a tile, the last one in the tile's columns; grids
             differ in ``axes`` only.
-        axes: the dimensions, in ascending order; whole in every tile.
-        sizes: of the result along ``axes``.
+        axes: the dimensions of the computation, in ascending order.
+        sizes: the sizes of the result along ``axes``.
     """
 
     function: OnAxes
@@ -92,7 +89,7 @@ class Along(Step):
 
 @dataclass(frozen=True)
 class Taken(OnAxes):
-    """The numbers at known places of one dimension; no operations."""
+    """The numbers at given places of one dimension; no operations."""
 
     places: tuple[int, ...]
 
@@ -115,7 +112,7 @@ class Tap:
 
 
 def _weights(tap: Tap, numbers: Array) -> Array:
-    """Return the weights, with the errors of two roundings, since PyTorch computes them so."""
+    """Return the weights, with the errors of the two roundings in which PyTorch computes them."""
     weights = np.asarray(tap.weights, numbers.dtype)
     if not isinstance(numbers, TrackedArray):
         return weights
@@ -131,7 +128,7 @@ class Weighed(OnAxes):
     In each dimension, a number of the result takes a product per summand and one addition less.
 
     Attributes:
-        taps: for each dimension, of each number of the result.
+        taps: for each dimension, one tap for each number of the result.
         from_zero: a sum starts at 0, so it is never -0.
     """
 
@@ -217,9 +214,9 @@ class RunningPlace(OnAxes):
 
 @dataclass(frozen=True)
 class SortedPlaces(OnAxes):
-    """The order that sorts numbers; equal numbers keep their order, and a NaN is largest.
+    """The order that sorts numbers; equal numbers keep their order, and a NaN is the largest.
 
-    n * ceil(log2(n)) comparisons for n numbers.
+    It takes n * ceil(log2(n)) comparisons for n numbers.
     """
 
     descending: bool = False
@@ -240,13 +237,10 @@ class SortedPlaces(OnAxes):
 
 @dataclass(frozen=True)
 class RankedPlace(OnAxes):
-    """The place of the number of a rank; of equal numbers, and of NaNs, the first.
+    """The place of the number that a sort puts at ``rank``; of equal numbers the first.
 
-    The comparisons of a sort.
-
-    Attributes:
-        rank: from 0, the smallest; a NaN is larger than all.
-        finds_nan: a NaN is found for every rank, as by a median.
+    It takes the comparisons of a sort, in which a NaN is the largest number. If ``finds_nan``, the
+    result is the place of the first NaN, if there is one, as in PyTorch's median.
     """
 
     rank: int

@@ -159,7 +159,7 @@ class Split(Described):
     A FlatMap concatenates the streams of all elements.
 
     Attributes:
-        rank: of the streams.
+        rank: the rank of the streams.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
     """
 
@@ -176,10 +176,10 @@ class Split(Described):
         return False
 
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
-        """Return the rank + 1 dimensions that ``count`` tiles give in all, and the parts' type.
+        """Return the rank + 1 dimensions of the parts of ``count`` tiles, and the type of a part.
 
         Raises:
-            ShapeError: the tile cannot be split so.
+            ShapeError: the tile cannot be split into such parts.
         """
         raise NotImplementedError
 
@@ -194,13 +194,8 @@ class Split(Described):
 
 @dataclass(frozen=True)
 class _SplitLines(Split):
-    """Split a tile into rows or columns.
-
-    Attributes:
-        valid_only: drop padding; then the number of parts depends on the data.
-    """
-
     valid_only: bool = False
+    """Drop padding. The number of parts then depends on the data."""
 
     @property
     @override
@@ -208,7 +203,7 @@ class _SplitLines(Split):
         return not self.valid_only
 
     def lines(self, wiring: Wiring, count: Dim, lines: Dim) -> tuple[Dim, ...]:
-        """Return the number of lines of ``count`` tiles with ``lines`` each."""
+        """Return the number of lines in ``count`` tiles of ``lines`` each."""
         if self.valid_only:
             return (wiring.symbol(f"D_{wiring.node_name}"),)
         return (wiring.absorb(product((count, lines))),)
@@ -367,7 +362,7 @@ class SplitTiles(Split):
 
 
 def _parts(layout: Layout, rows: int, cols: int) -> Layout | str:
-    """Return the layout of parts of rows x cols; their rows are the innermost of the tile's."""
+    """Return the layout of parts of rows x cols, which hold neighbouring rows of a tile."""
     part = [cols]
     for size in reversed(layout.tile[:-1]):
         part.insert(0, math.gcd(size, rows))

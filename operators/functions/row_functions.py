@@ -27,7 +27,7 @@ class _Reducing(Step):
     """One number per row, or per group of dimensions in a tile's rows and columns.
 
     Attributes:
-        grid: the dimensions of a tile, the last one in its columns; None for rows and columns.
+        grid: the dimensions of a tile, the last one in the tile's columns; None to reduce rows.
         axes: the dimensions of the grid that are reduced to one number.
     """
 
@@ -42,7 +42,7 @@ class _Reducing(Step):
         return math.prod(left[:-1]), left[-1]
 
     def gathered(self, x: Array) -> Array:
-        """Return [numbers of the result, numbers that each is reduced from]."""
+        """Return a row of numbers for each number of the result."""
         if self.grid is None:
             return x
         kept = [axis for axis in range(len(self.grid)) if axis not in self.axes]
@@ -50,7 +50,7 @@ class _Reducing(Step):
         return x.reshape(self.grid).transpose(*kept, *self.axes).reshape(-1, size)
 
     def counts(self, shapes: tuple[Shape, ...]) -> tuple[Dim, Dim]:
-        """Return the count of results, and the count of numbers that each is reduced from."""
+        """Return the number of results, and how many numbers each is reduced from."""
         ((rows, cols),) = shapes
         if self.grid is None:
             return rows, cols
@@ -60,7 +60,7 @@ class _Reducing(Step):
 
 @dataclass(frozen=True)
 class Reduced(_Reducing):
-    """A reduction by numpy's function ``name``: one operation a number, one more for a mean."""
+    """A reduction by numpy's function ``name``: one operation a number; a mean takes one more."""
 
     name: Reducing = "sum"
 
@@ -88,9 +88,9 @@ class Reduced(_Reducing):
 
 @dataclass(frozen=True)
 class Variance(_Reducing):
-    """A variance or its root: four operations a number, and two or three more.
+    """A variance or its root: four operations a number, and two or three a result.
 
-    The sum of squares is divided by the number of summands less ``correction``.
+    The sum of squares is divided by the number of summands minus ``correction``.
     """
 
     correction: float = 1.0
@@ -142,14 +142,10 @@ class Softmax(Step):
 class RMSNorm(Step):
     """Each row divided by the root of the mean of its squares plus ``eps``, times weights.
 
-    Three operations a column and one for each further operand; four a row.
+    A row takes four operations, and each of its columns three and one for each further operand.
     """
 
     eps: float
-
-    @override
-    def shape(self, *shapes: Shape) -> Shape:
-        return shapes[0]
 
     @override
     def flops(self, *shapes: Shape) -> Dim:
@@ -168,19 +164,12 @@ class RMSNorm(Step):
 class LayerNorm(Step):
     """Each row minus its mean, divided by its deviation, times weights, plus a bias.
 
-    Five operations a column and one for each further operand; five a row.
-
-    Attributes:
-        eps: added to the variance.
-        has_weight: the second operand is a weight; another one behind it is a bias.
+    A row takes five operations, and each of its columns five and one for each further operand.
+    ``eps`` is added to the variance. If ``has_weight``, the second operand is the weight.
     """
 
     eps: float
     has_weight: bool
-
-    @override
-    def shape(self, *shapes: Shape) -> Shape:
-        return shapes[0]
 
     @override
     def flops(self, *shapes: Shape) -> Dim:
@@ -225,7 +214,6 @@ class _RowWise(Function):
         return Tile(x.rows, 1, x.dtype, data, valid_rows=x.valid_rows)
 
     def compute(self, data: Array, tile: Tile) -> Array:
-        """Return one number for each row, in the precision of ``data``."""
         raise NotImplementedError
 
 
@@ -277,8 +265,6 @@ class RowMaximum(_RowWise):
 
 @dataclass(frozen=True)
 class _Bookkeeping(Function):
-    """A function that does no arithmetic on tiles: one cycle."""
-
     operands: ClassVar = 2
     mixed_types: ClassVar[bool] = True
     fixed_cycles: ClassVar = 1

@@ -24,12 +24,8 @@ from operators.functions.elementwise import NUMBERS
 class Chain(Function):
     """Steps on tiles, one after the other; the last one gives the result.
 
-    Shapes:
-        operands: R x C, where any may have 1 row or 1 column; result: as the last step says.
-
-    Attributes:
-        count: of the operands.
-        steps: each reads operands and steps before it, and is rounded to its own element type.
+    Each of the ``steps`` reads some of the ``count`` operands and earlier steps, and is rounded to
+    its own element type. Operands are R x C; any may have 1 row or 1 column.
     """
 
     mixed_types: ClassVar[bool] = True
@@ -84,18 +80,16 @@ def shapes(operands: Sequence[Shape], steps: Sequence[Step]) -> list[Shape]:
 FLOAT32: Final = dtype_named("float32")
 
 Shape: TypeAlias = tuple[Dim, Dim]
-"""Rows and columns of a tile's numbers."""
+"""Rows and columns of an array."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number that a step reads instead of an array."""
-
     value: int | float
 
 
 Read: TypeAlias = int | Number
-"""An operand of a step: the number of an array, operands first and then steps; or a number."""
+"""An operand of a step: the index of an array (operands first, then steps), or a number."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +104,7 @@ class Step:
         return tuple(each for each in self.reads if not isinstance(each, Number))
 
     def shape(self, *shapes: Shape) -> Shape:
-        """Return the shape of the result of arrays, by default their broadcast shape.
+        """Return the shape of the result; by default the shape to which the arrays broadcast.
 
         Raises:
             ShapeError: the arrays do not fit.
@@ -121,7 +115,7 @@ class Step:
         return 0
 
     def apply(self, *arrays: Array) -> Array:
-        """Return the result of arrays in the precision of ``wide``, rounded, in that precision."""
+        """Return the result, rounded to ``dtype``; arrays and result have the type of ``wide``."""
         remaining = iter(arrays)
         # As in PyTorch, an integer operand beside floating-point numbers is floating-point.
         whole = all(map(is_whole, arrays))
@@ -135,19 +129,19 @@ class Step:
 
     @property
     def called(self) -> str:
-        """The step's name, for a refusal."""
+        """The step's name in errors."""
         return type(self).__name__
 
     def compute(self, *values: Array) -> Array:
-        """Return the numbers of the result before they are rounded."""
+        """Return the result before it is rounded."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class ComplexProduct(Step):
-    """Products of complex numbers; real and imaginary parts alternate in a row.
+    """Products of complex numbers, of four products and two sums each.
 
-    Each takes four products and two sums.
+    Real and imaginary parts alternate in a row.
     """
 
     @override
@@ -208,7 +202,7 @@ class Cut(Step):
 
 @dataclass(frozen=True)
 class Columns(Step):
-    """The columns of an array at known places; no operations."""
+    """The columns of an array at given places; no operations."""
 
     places: tuple[int, ...]
 
@@ -245,8 +239,8 @@ class Placed(Step):
     """The elements of an array in other places, some of them repeatedly; no operations.
 
     Attributes:
-        rows, cols: of the result.
-        places: the row-major number of the element for each place of the result; None if the
+        rows, cols: the size of the result.
+        places: for each place of the result the row-major number of the element; None if the
             elements keep their order.
     """
 

@@ -57,13 +57,10 @@ from operators.tiles.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Masks:
-    """Tiles of masks, and the scores that each is added to.
+    """Tiles of masks, one below the other in a table in off-chip memory.
 
-    Attributes:
-        table: the tiles in off-chip memory, one below the other.
-        tile: rows and columns of a tile.
-        numbers: for each task and each tile of keys that it sees, the tile of the table; -1 for an
-            unmasked tile.
+    ``numbers`` has, for each task and each tile of keys that it sees, the number of its tile in the
+    table; -1 for an unmasked tile.
     """
 
     table: Tensor
@@ -85,8 +82,7 @@ def attend(
     """Return ``softmax(scale * queries @ keys.T + mask) @ values``, [1, tasks] of R x e.
 
     A task that sees no key gives zeros. ``queries`` are [1, tasks] of R x d, ``keys`` [1, tasks, n]
-    of N x d, ``values`` [1, tasks, n] of N x e. ``sizes`` collects the sizes of dimensions that
-    known data decide.
+    of N x d, ``values`` [1, tasks, n] of N x e. Sizes of ragged dimensions are added to ``sizes``.
     """
     values = values.assume(*keys.shape)
     repeated = Expand(name=f"{name}_queries")(Promote(0)(queries), keys)  # [1, tasks, n] of R x d
@@ -99,7 +95,7 @@ def attend(
 
 
 def _masked(name: str, scores: Stream, masks: Masks, sizes: Sizes) -> Stream:
-    """Return the masked scores; scores without a mask bypass the Map."""
+    """Return the masked scores; unmasked tiles bypass the Map."""
     taken = [number for each in masks.numbers for number in each if number >= 0]
     count = sum(map(len, masks.numbers))
     if not taken:
@@ -121,10 +117,10 @@ def _masked(name: str, scores: Stream, masks: Masks, sizes: Sizes) -> Stream:
 
 
 class Attention(Kernel):
-    """Scaled dot-product attention, a tile of queries after the other.
+    """Scaled dot-product attention, one tile of queries after the other.
 
-    A task is a tile of queries of all heads that share keys; the tiles of keys it sees pass by it.
-    Tasks come request by request, tile of queries by tile of queries, key head by key head.
+    A task is a tile of queries of all heads that share keys. It reads the tiles of keys that it
+    sees. Tasks are ordered by request, then by tile of queries, then by key head.
     """
 
     family: ClassVar = "attention"
@@ -144,8 +140,8 @@ class Attention(Kernel):
     ) -> None:
         """Attend to ``keys`` and ``values``, which come from the same sources.
 
-        All are [batch, heads, their number, columns]. ``regions`` share the tasks in turn;
-        ``result`` is in the layout ``heads_layout``.
+        Queries, keys and values are [batch, heads, count, columns]. ``regions`` take the tasks in
+        turn. The layout of ``result`` is ``heads_layout``.
         """
         self.heads = heads
         self._keys, self._values = tuple(keys), tuple(values)
@@ -153,7 +149,7 @@ class Attention(Kernel):
         self._scale = scale
         self._regions = min(regions, heads.tasks)
         self._sizes: Sizes = []
-        # Operands are results of kernels. Tensors in off-chip memory are loaded here, by addresses.
+        # Tensors in off-chip memory are no operands: this kernel loads them by addresses.
         operands = [Operand(queries, heads_layout(heads, queries.shape[-1]))]
         computed = (each for each in (*self._keys, *self._values) if each.is_computed)
         operands += [Operand(each.view, each.layout(heads)) for each in computed]
@@ -185,7 +181,6 @@ class Attention(Kernel):
 
     @override
     def configure(self, program: Program, outputs: Sequence[Streams]) -> None:
-        """Bind the number of key tiles that the tasks see."""
         for dim, size in self._sizes:
             program.bind(dim, size)
 
@@ -198,7 +193,7 @@ class Attention(Kernel):
         return Accum(RetileRow(), name=f"{self.name}_rows")(groups)
 
     def _shares(self, stream: Stream, inner: tuple[int, ...]) -> list[Stream]:
-        """Deal the tasks' streams out to the regions, each as [1, tasks, *inner]."""
+        """Return the stream of each region, [1, tasks, *inner]; the regions take tasks in turn."""
         tasks, regions = self.heads.tasks, self._regions
         stream = redimensioned(stream, (1, tasks, *inner))
         if regions == 1:
@@ -244,7 +239,7 @@ def heads_layout(heads: Heads, columns: int) -> Layout:
 
 
 def _of(rows: Sequence[Rows], computed: Iterator[Stream]) -> list[Stream | None]:
-    """Return the stream of each computed part, None for each part in off-chip memory."""
+    """Return the stream of each computed part; None for a part in off-chip memory."""
     return [next(computed) if each.is_computed else None for each in rows]
 
 
@@ -259,7 +254,7 @@ def plan_attention(
     dtype: np.dtype,
     schedule: Schedule,
 ) -> Attention:
-    """Return the kernel of an attention.
+    """Return an attention of ``queries`` to ``keys``.
 
     ``queries`` are [batch, heads, queries, d]. ``keys`` are [batch, key heads, keys, d] in one or
     more parts along the keys, ``values`` [batch, key heads, keys, e] in equal parts; the key heads
@@ -294,7 +289,7 @@ def plan_attention(
 
 
 def _alike(view: View) -> int:
-    """Return the number of equal neighbouring heads, which an expand made of one head."""
+    """Return how many neighbouring heads are equal, because an expand repeated one head."""
     probe = Layout(view.shape, (1,) * 4, trips=(view.shape[1],), steps=(1,), map=(1,))
     pulled = view.pull(probe)
     loops = pulled.layout.canonical().loops if pulled is not None else ()
@@ -302,7 +297,7 @@ def _alike(view: View) -> int:
 
 
 def _rows(queries: View, schedule: Schedule) -> int:
-    """Return the queries per tile: the rows of the arriving tiles if each is of one head."""
+    """Return the queries in a tile: the rows of the arriving tiles if each tile has one head."""
     layout = queries.layout
     if layout is not None and layout.tile == (1, 1, layout.rows, queries.shape[-1]):
         return layout.rows
@@ -323,7 +318,7 @@ def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
 
 
 def _part_rows(keys: View, values: View, wish: int) -> int:
-    """Return the rows of a tile: a divisor, or more if the tile may be padded."""
+    """Return the rows of a tile: a divisor of the keys, or more rows if the tile may be padded."""
     count = keys.shape[2]
     rows, most = fit(count, wish), min(wish, count)
     if not _are_stored(keys, values):

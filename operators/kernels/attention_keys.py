@@ -1,12 +1,12 @@
 """Keys and values for attention: the tiles that its tasks see, in order.
 
-A mask with data at planning time decides which tiles are read. A tile of keys that no query of a
-tile sees is not read; a tile that every query sees takes no mask; every other tile takes a tile of
-the mask. Equal tiles of the mask are stored once.
+A mask with data at planning time decides which tiles are read. A task does not read tiles of keys
+that none of its queries sees. It applies no mask to tiles that all its queries see. Every other
+tile takes a tile of the mask. Equal tiles of the mask are stored once.
 
-Keys in off-chip memory are loaded by addresses, only the seen tiles. The result of a kernel is on
-chip and passes as a whole, once for each tile of queries; a Partition drops its unseen tiles. A
-cache in memory and new keys behind it are put together by a Reassemble.
+Seen tiles of keys in off-chip memory are loaded by addresses. Keys that a kernel computes are on
+chip and arrive as a whole, once for each tile of queries; a Partition drops the unseen tiles. A
+Reassemble puts a cache in memory and the new keys behind it together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Lists = Sequence[Sequence[int]]
 """For each task a list of numbers."""
 
 Sizes = list[tuple[Dim, Fraction]]
-"""The sizes of dimensions that follow from known data; the mean size of a ragged dimension."""
+"""The sizes of dimensions that known data decide; for a ragged dimension the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,8 @@ class Rows:
     """Keys or values from one source.
 
     Attributes:
-        view: [batch, heads, keys, columns]; only every ``step``-th head is read.
-        step: the number of equal neighbouring heads.
-        part: their tiles.
+        view: [batch, heads, keys, columns].
+        step: the number of equal neighbouring heads, of which the first one is read.
     """
 
     view: View
@@ -105,7 +104,7 @@ def selectors(lists: Lists, width: int, sizes: Sizes) -> Stream:
 
 
 def dealt(streams: Sequence[Stream], numbers: np.ndarray) -> Sizes:
-    """Return the number of elements that a Partition sends to each stream."""
+    """Return the number of elements of each stream, if a Partition sends them by ``numbers``."""
     counts = np.bincount(numbers.reshape(-1), minlength=len(streams)).tolist()
     return [(each.shape[0], Fraction(n)) for each, n in zip(streams, counts, strict=True)]
 
@@ -121,9 +120,9 @@ class Reader:
     """Reads the keys or values that some tasks see.
 
     Attributes:
-        name: the prefix of its operators' names.
-        tiles: for each task the seen tiles, numbered through all sources.
-        sizes: collects the sizes of ragged dimensions.
+        name: the prefix of the operators' names.
+        tiles: for each task the seen tiles; the numbers continue from source to source.
+        sizes: the sizes of ragged dimensions, which the reader adds.
     """
 
     name: str
@@ -150,7 +149,7 @@ class Reader:
         return self._joined(seen, owners)
 
     def _one(self, rows: Rows, tiles: Stream | None) -> Stream:
-        """Return the seen tiles of a single source, [1, tasks, n]."""
+        """Return the seen tiles of the only source, [1, tasks, n]."""
         if tiles is None:
             return self._loaded(rows, integers(self._addresses(rows), self.sizes))
         if self._sees_all(rows):
@@ -207,13 +206,13 @@ class Reader:
 
 @dataclass(frozen=True)
 class Heads:
-    """Attention in tiles.
+    """Sizes of an attention.
 
     Attributes:
         group: query heads per key head; their queries share a tile.
-        queries: of each head.
-        rows: queries of each head in a tile.
-        columns: keys in a tile.
+        queries: number of queries of a head.
+        rows: number of queries of each head in a tile.
+        columns: number of keys in a tile.
     """
 
     batch: int
@@ -233,7 +232,6 @@ class Heads:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks: one per request, tile of queries and key head."""
         return self.batch * self.query_tiles * self.key_heads
 
 
@@ -242,7 +240,7 @@ class Part:
     """Consecutive keys from one source.
 
     Attributes:
-        rows: keys in a tile; the last tile may have fewer.
+        rows: number of keys in a tile; the last tile may have fewer.
         knows_rows: a shorter tile carries its valid rows; otherwise the mask hides the padding.
     """
 
@@ -261,7 +259,6 @@ class Mask:
 
     Attributes:
         shape: [batch, heads, queries, keys]; a dimension is 1 if the mask is equal along it.
-        array: the data, of that shape.
         known: the data are available while planning, and decide which tiles are read.
     """
 
@@ -276,8 +273,8 @@ class Visits:
     """The tiles that each task reads.
 
     Attributes:
-        tiles: for each task the key tiles that it sees, numbered through all parts.
-        masks: for each of those key tiles the tile of ``table`` that it takes; -1 without a mask.
+        tiles: for each task the tiles of keys that it sees; numbers continue from part to part.
+        masks: for each of these tiles the number of its mask in ``table``; -1 without a mask.
         count, rows: the number of tiles in the table, and the rows of each.
         table: [count * rows, columns].
     """
@@ -291,7 +288,7 @@ class Visits:
 
 
 def causal(queries: int, keys: int) -> Mask:
-    """Return the mask of ``is_causal``: query i sees the keys up to key i."""
+    """Return the mask with which query i sees the keys up to key i, PyTorch's ``is_causal``."""
     array = np.tri(queries, keys, dtype=bool)[None, None]
     return Mask((1, 1, queries, keys), lambda: array, array.dtype)
 
@@ -350,7 +347,7 @@ class _Tiled:
         batch, many_heads, queries, _ = mask.shape
         self._per_head = many_heads > 1
         self._per_query = queries > 1
-        # Rows of a query tile for all heads that share keys; one row if they are equal.
+        # The rows of a tile of queries for all heads that share keys; one row if rows are equal.
         self._group = heads.group if self._per_head else 1
         self._query_rows = heads.rows if self._per_query or self._per_head else 1
         self.rows = self._group * self._query_rows
@@ -363,7 +360,7 @@ class _Tiled:
         )
 
     def cut(self, array: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Return the tiles of a mask; places behind the keys of a part are hidden."""
+        """Return the tiles of a mask, which hides the padding behind the keys of a part."""
         first, pieces = 0, []
         for part in self._parts:
             keys = array[..., first : first + part.count]
@@ -389,7 +386,7 @@ class _Tiled:
     def seen_and_partly(
         self, tiles: NDArray[np.generic]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which tiles are seen by any query, and which take a mask."""
+        """Return which tiles any query sees, and which tiles take a mask."""
         needs = np.zeros((self.tiles, self._heads.columns), np.bool_)
         place = 0
         for part in self._parts:
@@ -403,7 +400,7 @@ class _Tiled:
             partly = np.logical_and(~visible, needs)
             return np.asarray(visible.any(axis=(-2, -1))), np.asarray(partly.any(axis=(-2, -1)))
         bias = tiles.astype(np.float64)
-        # Beside the row's largest score, a bias this low reduces a weight to 0.
+        # A bias that is so far below the largest one of its row reduces the weight to 0.
         largest = bias.max(axis=(-3, -1), keepdims=True)
         low = largest + float(vars(ml_dtypes)["finfo"](tiles.dtype).min) / 2
         with np.errstate(invalid="ignore"):

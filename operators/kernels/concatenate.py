@@ -23,7 +23,7 @@ from operators.sources import Selectors
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Computed):
-    """Tensors one behind the other along ``dim``; readers may also read each part directly."""
+    """Tensors one behind the other along ``dim``; readers may read each part directly."""
 
     parts: tuple[View, ...]
     dim: int
@@ -36,7 +36,6 @@ class Concatenate(Kernel):
 
     @staticmethod
     def of(name: str, parts: Sequence[View], dim: int, schedule: Schedule) -> Concatenate:
-        """Return the kernel that puts ``parts`` behind one another along ``dim``."""
         sizes = [each.shape[dim] for each in parts]
         lead, last = parts[0].shape[:dim], parts[0].shape[dim + 1 :]
         tile = list(rows_layout(parts[0].shape, schedule.tile_rows, parts[0].shape[-1]).tile)
@@ -67,7 +66,7 @@ class Concatenate(Kernel):
 
 
 def _walks(parts: Sequence[View], tile: tuple[int, ...]) -> list[Layout]:
-    """Return a layout for each part in one tile, smaller where a view asks for it."""
+    """Return a layout for each part, with one tile size in which all parts can be read."""
     layouts = [Layout.tiled(each.shape, tile) for each in parts]
     for dim in range(len(tile)):
         if all(each.pull(layout) is not None for each, layout in zip(parts, layouts, strict=True)):
@@ -78,10 +77,7 @@ def _walks(parts: Sequence[View], tile: tuple[int, ...]) -> list[Layout]:
 
 
 def parts_of(view: View, dim: int) -> tuple[View, ...]:
-    """Return the parts that are concatenated to ``view`` along its dimension ``dim``.
-
-    Only the view itself if it is not concatenated along ``dim``.
-    """
+    """Return the parts that are concatenated to ``view`` along ``dim``; otherwise the view."""
     source = view.source
     if not isinstance(source, Concatenated):
         return (view,)
@@ -112,7 +108,7 @@ def _with(shape: tuple[int, ...], dim: int, part: View, along: int) -> tuple[int
 
 
 def _kept(before: tuple[int, ...], dim: int, after: tuple[int, ...]) -> int | None:
-    """Return which dimension of a reshaped tensor is dimension ``dim`` of the tensor."""
+    """Return the dimension of a reshaped tensor that was ``dim`` before; None if it is split."""
     outside = math.prod(before[:dim])
     for place, size in enumerate(after):
         if size == before[dim] and math.prod(after[:place]) == outside:

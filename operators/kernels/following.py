@@ -51,7 +51,7 @@ def followed(
 def followed_whole(
     views: Sequence[View], dims: tuple[int, ...], schedule: Schedule
 ) -> tuple[Layout, ...]:
-    """Return layouts with tiles whole along ``dims``, if possible in the order of a view.
+    """Return layouts with tiles that are whole along ``dims``, if possible in a view's order.
 
     The shapes of ``views`` differ in ``dims`` only.
     """
@@ -76,7 +76,7 @@ def followed_whole(
 def _all_whole(
     views: Sequence[View], dims: tuple[int, ...], layout: Layout
 ) -> tuple[Layout, ...] | None:
-    """Return one walk of all views, whole along ``dims``; None if a view cannot be read so."""
+    """Return ``layout`` for each view, whole along ``dims``; None if a view cannot be read so."""
     layouts = [with_sizes(layout, dims, [each.shape[dim] for dim in dims]) for each in views]
     gives = all(_gives(each, one) for each, one in zip(views, layouts, strict=True))
     return tuple(layouts) if gives else None
@@ -85,8 +85,8 @@ def _all_whole(
 def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout:
     """Return ``wish``, or the largest smaller tiles in which all of ``views`` can be read.
 
-    A tile of a view may not be a tile of its source: for example if the heads of several tokens are
-    exchanged with the tokens. If not even single elements can be read, the result is ``wish``.
+    For example, if a view exchanges tokens and heads, a tile of several tokens and heads is not a
+    tile of the source. If not even single elements can be read, the result is ``wish``.
     """
     for tile in _smaller(wish.tile, whole_rows=whole_rows):
         layout = _tiled(wish.shape, tile)
@@ -96,12 +96,12 @@ def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout
 
 
 def _all_give(views: Sequence[View], layout: Layout) -> bool:
-    """Whether tiles of a layout can be read from all views that broadcast to it."""
+    """Whether tiles of a layout can be read from all views, which broadcast to its shape."""
     return all(_gives(each.expanded(layout.shape), layout) for each in views)
 
 
 def _gives(view: View, layout: Layout) -> bool:
-    """Whether tiles of a view can be read; memory delivers only rectangles."""
+    """Whether tiles of a view can be read; off-chip memory delivers only rectangles."""
     pulled = view.pull(layout)
     if pulled is None:
         return False
@@ -114,7 +114,7 @@ def _gives(view: View, layout: Layout) -> bool:
 
 
 def _tiled(shape: Sequence[int], tile: Sequence[int]) -> Layout:
-    """Return all tiles in row-major order, with the least number of loops."""
+    """Return a layout of all tiles in row-major order, with the fewest loops."""
     layout = Layout.tiled(tuple(shape), tuple(tile))
     return layout.nested([loop for loop in layout.loops if loop.trips > 1])
 
@@ -135,7 +135,7 @@ def _smaller(tile: tuple[int, ...], *, whole_rows: bool) -> Iterator[tuple[int, 
 
 
 def with_sizes(layout: Layout, dims: tuple[int, ...], sizes: Sequence[int]) -> Layout:
-    """Return the same walk with other sizes along ``dims``, which each tile holds whole."""
+    """Return ``layout`` with other ``sizes`` along ``dims``, which each tile holds whole."""
     other = dict(zip(dims, sizes, strict=True))
     shape = [other.get(dim, size) for dim, size in enumerate(layout.shape)]
     tile = [other.get(dim, size) for dim, size in enumerate(layout.tile)]

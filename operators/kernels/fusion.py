@@ -29,9 +29,9 @@ class Buffer:
 
     Attributes:
         shared_by: equal for operands that can share one converter.
-        size_bytes: of all its buffers.
+        size_bytes: the bytes of all buffers.
         spilled_bytes: the bytes that remain if the operand is loaded again for every reading: a
-            stored tensor keeps a tile that is read several times in a row.
+            tile that is read several times in a row is still kept.
         spillable: the operand may come from off-chip memory.
     """
 
@@ -40,14 +40,19 @@ class Buffer:
     spilled_bytes: int = 0
     spillable: bool = True
 
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes for keeping tiles on chip instead of loading them again."""
+        return self.size_bytes - self.spilled_bytes
+
 
 @dataclass(frozen=True)
 class Needs:
     """The on-chip bytes of kernels: their buffers, as counted by the ``Bufferize`` operators.
 
-    A kernel has buffers between its own operators; an operand has the converter behind a load or
-    another kernel. Channels do not count, as their depths follow from the fusion. Single tiles in
-    operators do not count either.
+    A kernel has buffers between its own operators, and an operand has those of its converter.
+    Channels do not count, as their depths follow from the fusion. Single tiles in operators do not
+    count either.
     """
 
     kernels: Mapping[Kernel, int]
@@ -75,14 +80,14 @@ class Fusion:
 def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
     """Put the kernels of ``model`` into groups that fit on chip with their buffers.
 
-    One pass over the kernels in their order. A kernel joins the last of the groups that it reads
-    from, if that has room for its buffers and for the converters between the two; otherwise it
-    begins the next group. A kernel that reads from no group joins the first group with room.
-    Results of another group come through off-chip memory. If there is not enough room to keep
-    stored tensors, the largest are loaded again for each reading.
+    In one pass, each kernel joins the last of the groups that it reads from, if that group has room
+    for its buffers and converters. Otherwise the kernel begins the next group. A kernel that reads
+    from no group joins the first group with room. Results of another group come through off-chip
+    memory. If there is not enough room to keep stored tensors, the largest are loaded again for
+    each reading.
 
-    Operands that cannot go through memory stay on chip and count in the group that reads them: rows
-    that data give to groups, and tiles that do not form a matrix in memory.
+    Operands that cannot go through memory stay on chip and count in the group that reads them:
+    routed rows, and tiles that do not form a matrix in memory.
     """
     groups: list[_Group] = []
     group_of: dict[Source, int] = {}
@@ -100,7 +105,7 @@ def fused(model: Model, needs: Needs, on_chip_bytes: int) -> Fusion:
             )
         dropped = _dropped(stored, needs, on_chip_bytes - alone)
         spilled.update(dropped)
-        own += sum(_more(needs.operands[each]) for each in stored if each not in dropped)
+        own += sum(needs.operands[each].kept_bytes for each in stored if each not in dropped)
         chosen = _chosen(groups, read, needs, own, on_chip_bytes)
         if chosen == len(groups):
             groups.append(_Group())
@@ -125,10 +130,7 @@ def _chosen(
     own_bytes: int,
     on_chip_bytes: int,
 ) -> int:
-    """Return the group of a kernel: the last one that it reads from, otherwise the first one.
-
-    If that group has no room for ``own_bytes`` and the converters, return the next number.
-    """
+    """Return the number of a kernel's group, or the next number if that group has no room."""
     fits = [
         index
         for index, group in enumerate(groups)
@@ -140,7 +142,7 @@ def _chosen(
 
 
 def _converters(read: Mapping[Operand, int | None], needs: Needs, index: int, group: _Group) -> int:
-    """Return the bytes of converters for operands on chip that the group does not have yet."""
+    """Return the bytes of the converters that a kernel would add to a group."""
     kept = [
         needs.operands[operand]
         for operand, source_group in read.items()
@@ -152,28 +154,22 @@ def _converters(read: Mapping[Operand, int | None], needs: Needs, index: int, gr
 
 
 def _dropped(stored: Sequence[Operand], needs: Needs, room_bytes: int) -> list[Operand]:
-    """Return the operands in off-chip memory that do not fit on chip, the largest first."""
-    kept = sorted(stored, key=lambda each: _more(needs.operands[each]))
+    """Return the stored operands that cannot be kept on chip, the largest first."""
+    kept = sorted(stored, key=lambda each: needs.operands[each].kept_bytes)
     dropped = []
-    while sum(_more(needs.operands[each]) for each in kept) > room_bytes:
+    while sum(needs.operands[each].kept_bytes for each in kept) > room_bytes:
         dropped.append(kept.pop())
     return dropped
 
 
-def _more(buffer: Buffer) -> int:
-    """Return the bytes for keeping tiles on chip instead of reading them again."""
-    return buffer.size_bytes - buffer.spilled_bytes
-
-
 def needs_of(model: Model) -> Needs:
-    """Return the buffers of ``model``, with all operands kept on chip and with none kept."""
     with Program("all on chip") as program:
         wired = wire(program, model)
     stored = [each for each in wired.operands if isinstance(each.view.source, Stored)]
     with Program("nothing kept") as spilling:
         spilled = wire(spilling, model, stored)
     left = {each: buffer_bytes(spilling, spilled.operands[each]) for each in stored}
-    round_loops = {
+    in_loops = {
         operand
         for loop in model.loops.values()
         for kernel in model.round(loop)
@@ -187,7 +183,7 @@ def needs_of(model: Model) -> Needs:
                 nodes,
                 buffer_bytes(program, nodes),
                 left.get(operand, 0),
-                operand not in round_loops and may_be_spilled(operand),
+                operand not in in_loops and may_be_spilled(operand),
             )
             for operand, nodes in wired.in_front.items()
         },
@@ -195,7 +191,7 @@ def needs_of(model: Model) -> Needs:
 
 
 def buffer_bytes(program: Program, operators: range) -> int:
-    """Return the bytes of those ``operators`` that collect tiles, counted as by ``check``.
+    """Return the bytes of the buffers among ``operators``, as ``check`` counts them.
 
     Every buffer counts twice, since one is filled while the other is read. Sizes that depend on
     unbound symbols are left out.
@@ -212,8 +208,8 @@ def buffer_bytes(program: Program, operators: range) -> int:
 def merge_chains(model: Model) -> None:
     """Merge each kernel of steps into its only reader, if both have the same tiles.
 
-    So a norm spelled as powers, means and products is one unit, and so are the halves of a rotary
-    embedding: their common source is read as often as the merged kernel needs it.
+    For example, a norm spelled as powers, means and products becomes one unit, and so do the halves
+    of a rotary embedding, which read their common source twice.
     """
     for kernel in reversed(list(model.kernels)):
         if isinstance(kernel, RowLocal) and kernel in model.kernels:
@@ -221,7 +217,7 @@ def merge_chains(model: Model) -> None:
 
 
 def _take_in(model: Model, kernel: RowLocal) -> None:
-    """Merge the kernels that only ``kernel`` reads into it, and then their producers in turn."""
+    """Merge the kernels that only ``kernel`` reads into it, and then their producers."""
     while (producer := _only_read_by(model, kernel)) is not None:
         merged = _merged(producer, kernel)
         model.kernels[model.kernels.index(kernel)] = merged
@@ -230,7 +226,7 @@ def _take_in(model: Model, kernel: RowLocal) -> None:
 
 
 def _only_read_by(model: Model, kernel: RowLocal) -> RowLocal | None:
-    """Return the last kernel with a result that only ``kernel`` reads, tile by tile."""
+    """Return the last kernel whose result only ``kernel`` reads, tile by tile."""
     for other in reversed(model.kernels[: model.kernels.index(kernel)]):
         if not isinstance(other, RowLocal):
             continue

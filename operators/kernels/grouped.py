@@ -1,9 +1,8 @@
 """Grouped products of routed rows, and calls on their numbers.
 
-A grouped product multiplies the rows of every expert by the expert's own matrix. It is wired stage
-by stage over all regions: all loads of one matrix precede the loads of the next matrix, which is
-the order in which the off-chip memory serves them. Calls on numbers are a Map for every expert or
-region.
+A grouped product multiplies the rows of every expert by the expert's own matrix. All loads of one
+matrix are wired before the loads of the next matrix, since the off-chip memory serves loads in this
+order. Calls on numbers are a Map for every expert or region.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, sections 5.2 (dynamic tiling) and 5.3
 (configuration time-multiplexing).
@@ -34,10 +33,10 @@ from operators.tiles.tensor import Tensor
 class GroupedProduct(Kernel):
     """``x @ w[e]`` for the rows x of each expert e and for one or several w.
 
-    Whole rows stay while the columns of w pass in tiles, and the result is in tiles of columns.
-    Rows in tiles of n columns are multiplied by n rows of w each, and the products are summed to
-    whole rows. Weights are read once for each tile of rows; the weights of an expert without rows
-    are not read.
+    Tiles of whole rows are kept while w is read in tiles of columns, and the result is in tiles of
+    columns. Tiles of some columns are multiplied by as many rows of w, and the products are summed
+    to whole rows. Weights are read once for each tile of rows. The weights of an expert without
+    rows are not read.
 
     Attributes:
         tile: columns of a tile of w if rows are whole, otherwise rows of a tile of w; a divisor.
@@ -56,7 +55,6 @@ class GroupedProduct(Kernel):
         *,
         transposed: bool = False,
     ) -> None:
-        """Multiply ``rows``, tiles of routed rows, with every w; a result for each."""
         super().__init__(name, (rows,), *results)
         self.transposed, self.weights, self.tile = transposed, weights, tile
 
@@ -110,7 +108,7 @@ def _loaded(
 
 
 class RaggedMap(Kernel):
-    """A Map over routed rows, which come in one form."""
+    """A Map over routed rows in one common form."""
 
     family: ClassVar = "elementwise"
 
@@ -145,7 +143,7 @@ class RaggedMap(Kernel):
 
 
 def common_form(forms: Sequence[Routed], *, whole_rows: bool) -> Routed:
-    """Return the form in which routed rows meet: tiles only if they were packed together."""
+    """Return the form in which operands are joined: tiles only if they have one packing."""
     first = forms[0]
     if any(each.packing is not first.packing for each in forms):
         return Routed(first.routing, Spread.ROWS)

@@ -25,13 +25,13 @@ class Operand:
     """A tensor that a kernel reads.
 
     Attributes:
-        layout: the reading order, over the view's shape; a loop along no dimension reads again.
-            None for an opaque form, which is read as it is.
+        layout: the reading order, over the view's shape; a loop along no dimension reads tiles
+            again. None for an opaque form, which is read unchanged.
         resident: tiles that are read again stay on chip; otherwise a stored tensor is loaded again.
             Results of kernels are always kept.
         broadcasts: axes of a tile along which a single row (0) or column (1) replaces equal ones;
             the function repeats it.
-        rearranges: the kernel receives tiles in the source's element order, and moves their
+        rearranges: the kernel receives tiles with the source's order of elements, and moves the
             elements to the view's order itself.
     """
 
@@ -80,33 +80,19 @@ class Kernel(ABC):
         """Set sizes of symbols and depths of channels; ``outputs`` are the streams of ``wire``."""
 
 
-@dataclass(frozen=True)
-class Joint:
-    """An edge between two kernels.
-
-    Attributes:
-        pulled: the layout in which the reader wants the source.
-        convertible: a converter is enough; otherwise the edge goes through off-chip memory.
-    """
-
-    pulled: Pulled
-    convertible: bool
-
-
-def joint_of(operand: Operand) -> Joint:
-    """Return the edge between ``operand`` and the kernel that computes it."""
-    source = operand.view.source
+def is_convertible(view: View, wanted: Layout) -> bool:
+    """Whether a converter brings a kernel's result to ``wanted``; otherwise it needs memory."""
+    source = view.source
     assert isinstance(source, Computed)
-    pulled = operand.pulled()
     try:
-        Convert(pulled.layout).buffer(source.layout)
+        Convert(wanted).buffer(source.layout)
     except ShapeError:
-        return Joint(pulled, convertible=False)
-    return Joint(pulled, convertible=True)
+        return False
+    return True
 
 
 def may_be_spilled(operand: Operand) -> bool:
-    """Whether off-chip memory can give an operand as its kernel reads it."""
+    """Whether an operand can be read from off-chip memory in the order of its kernel."""
     source = operand.view.source
     if not isinstance(source, Computed):
         return isinstance(source, Stored)

@@ -1,13 +1,13 @@
 """A model as a list of kernels, and its wiring into the operators of the open program.
 
-The wiring includes the edges: loads of stored tensors, converters, paths through memory. Kernels in
-a loop of the model have to take one step after the other.
+The wiring includes loads of stored tensors, converters, and paths through memory. Kernels in a loop
+of the model have to take one step after the other.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Final
@@ -16,21 +16,12 @@ from fabric import Layout, Program, ProgramError, Stream
 from fabric.extend import Loop
 from operators.convert import Convert, is_matrix, loaded, through_memory
 from operators.kernels.following import unrepeated
-from operators.kernels.kernel import Joint, Kernel, Operand, Streams, joint_of
+from operators.kernels.kernel import Kernel, Operand, Streams, is_convertible
 from operators.kernels.recurrence import Recurrence, is_by_steps
 from operators.kernels.row_local import rearranged
 from operators.kernels.schedule import number_of
 from operators.kernels.tensors import Computed, Opaque, Source, Stored, View
 from operators.shape import redimensioned
-
-
-@dataclass(frozen=True, eq=False)
-class Edge:
-    """An operand of ``consumer``, by its number, that reads a result of ``producer``."""
-
-    producer: Kernel
-    consumer: Kernel
-    operand: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,28 +42,21 @@ class Model:
         self._names.add(name)
         return name
 
-    def edges(self) -> Iterator[Edge]:
-        """Yield every reading of a kernel's result, in the order of the readers."""
-        producers: dict[Source, Kernel] = {}
-        for kernel in self.kernels:
-            for index, operand in enumerate(kernel.operands):
-                producer = producers.get(operand.view.source)
-                if producer is not None:
-                    yield Edge(producer, kernel, index)
-            producers.update(dict.fromkeys(kernel.results, kernel))
+    def edges(self) -> list[Operand]:
+        """Return the operands that are results of kernels, in the order of the readers."""
+        results = {result for kernel in self.kernels for result in kernel.results}
+        operands = [operand for kernel in self.kernels for operand in kernel.operands]
+        return [each for each in operands if each.view.source in results]
 
-    def readers(self) -> dict[Source, int]:
-        """The number of readings of each result, including outputs."""
-        count: dict[Source, int] = defaultdict(int)
-        for kernel in self.kernels:
-            for operand in kernel.operands:
-                count[operand.view.source] += 1
-        for view in self.outputs.values():
-            count[view.source] += 1
-        return count
+    def readers(self) -> Counter[Source]:
+        """The number of operands and outputs that read each source."""
+        operands = [operand for kernel in self.kernels for operand in kernel.operands]
+        return Counter(
+            view.source for view in (*(each.view for each in operands), *self.outputs.values())
+        )
 
     def drop_unread(self) -> None:
-        """Drop kernels without a result that is read, except those that close a loop."""
+        """Drop kernels of which no result is read, unless they close a loop."""
         closing = [each for loop in self.loops.values() for each in loop.behind.values()]
         while True:
             readers = self.readers()
@@ -129,8 +113,8 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
     for operand in kernel.operands:
         if operand.view.source not in made or kernel in loop.states.values():
             continue
-        joint = joint_of(operand)  # a kernel with an opaque result was refused before its readers
-        if not joint.convertible or not is_by_steps(joint.pulled.layout, loop.steps):
+        wanted = operand.pulled().layout  # a kernel with an opaque result was refused before
+        if not is_convertible(operand.view, wanted) or not is_by_steps(wanted, loop.steps):
             return False
     if kernel in loop.behind.values():
         return True
@@ -163,7 +147,7 @@ def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> W
 
 
 class _Joints:
-    """Joins the results of kernels to their readers; ``streams`` are the results so far."""
+    """Joins the results of kernels to their readers; ``streams`` has the results so far."""
 
     def __init__(self, program: Program, wired: Wired, spilled: Collection[Operand]) -> None:
         self.streams: Final[dict[Source, Streams]] = {}
@@ -191,38 +175,37 @@ class _Joints:
                 return load(_load_name(kernel, index), replace(operand, resident=resident))
             case Computed():
                 assert layout is not None
-                joint = joint_of(operand)
-                stream = self._as_pulled(view.source, operand, joint)
+                pulled = operand.pulled()
+                stream = self._as_pulled(view.source, operand, pulled.layout)
                 if not operand.rearranges:
-                    stream = rearranged(stream, joint.pulled.places, broadcasts=operand.broadcasts)
+                    stream = rearranged(stream, pulled.places, broadcasts=operand.broadcasts)
                 return redimensioned(stream, (1, *layout.trips))
             case _:
                 raise TypeError(f"{view.source} of {kernel.name}, operand {index}")
 
-    def _as_pulled(self, source: Computed, operand: Operand, joint: Joint) -> Stream:
+    def _as_pulled(self, source: Computed, operand: Operand, wanted: Layout) -> Stream:
         """Return a source in another layout; readers of the same layout share a converter.
 
-        A layout that reads tiles again is not shared: a private buffer keeps each tile once, while
-        a shared converter would repeat the tiles in the channels of readers that wait.
+        Readers do not share a layout that reads tiles again: a private buffer keeps each tile once,
+        but a shared converter would repeat the tiles in the channels of readers that wait.
         """
-        pulled = joint.pulled
-        through = operand in self._spilled or not joint.convertible
+        through = operand in self._spilled or not is_convertible(operand.view, wanted)
         stream = self.streams[source]
         assert isinstance(stream, Stream)
-        if pulled.layout.same_order(source.layout) and not through:
+        if wanted.same_order(source.layout) and not through:
             return stream
-        key = source, pulled.layout.canonical(), through
+        key = source, wanted.canonical(), through
         if key in self._converted:
             result, self._wired.in_front[operand] = self._converted[key]
             return result
         nodes = self._program.nodes
         first = len(nodes)
         if through:
-            result = spill(stream, source.layout, pulled.layout)
+            result = spill(stream, source.layout, wanted)
         else:
-            result = Convert(pulled.layout)(stream.laid_out(source.layout))
+            result = Convert(wanted)(stream.laid_out(source.layout))
         self._wired.in_front[operand] = range(first, len(nodes))
-        if not pulled.layout.rereads:
+        if not wanted.rereads:
             self._converted[key] = result, self._wired.in_front[operand]
         return result
 
@@ -236,8 +219,8 @@ def _load_name(kernel: Kernel, index: int) -> str:
 def _deepen_forks(program: Program) -> None:
     """Give channels behind a fork room for all elements, so that no branch blocks another.
 
-    If two branches meet again, the shorter one waits for the first result of the longer one; the
-    fork must not wait with it. ``size`` finds the depths that the channels need.
+    If two branches meet again, the shorter branch waits for the first result of the longer one, and
+    must not block the fork. ``size`` finds the depths that the channels need.
     """
     readers = Counter(
         (source.node, source.port)
@@ -257,7 +240,7 @@ def _deepen_forks(program: Program) -> None:
 def spill(stream: Stream, written: Layout, read: Layout) -> Stream:
     """Return the tiles of ``stream`` in another order, through off-chip memory.
 
-    Tiles that are not rectangles there, such as heads of several tokens, pass in smaller tiles.
+    Tiles that are not rectangles in memory, such as heads of several tokens, are cut first.
     """
     before, behind = _in_rectangles(written), _in_rectangles(read)
     if before != written:
@@ -267,10 +250,7 @@ def spill(stream: Stream, written: Layout, read: Layout) -> Stream:
 
 
 def _in_rectangles(layout: Layout) -> Layout:
-    """Return the same tiles, cut into rectangles of memory: into rows, and parts of rows.
-
-    A part is as wide as rows can be cut from the tensor's edge on.
-    """
+    """Return the same tiles, cut into rectangles of memory: into rows, or equal parts of rows."""
     smaller, last = layout, len(layout.tile) - 1
     for dim in range(last):
         if is_matrix(smaller):
@@ -285,7 +265,7 @@ def _in_rectangles(layout: Layout) -> Layout:
 
 
 def _cut(layout: Layout, dim: int, size: int) -> Layout:
-    """Return parts of tiles, ``size`` along one dimension, in place of the tiles."""
+    """Return a layout with tiles of ``size`` along one dimension."""
     parts = layout.tile[dim] // size
     if parts == 1:
         return layout
@@ -299,8 +279,8 @@ class Wired:
     """The operators of each kernel and operand, as indices of ``Program.nodes``.
 
     Attributes:
-        operands: the operators that were wired for each operand; empty if it shares another's.
-        in_front: the operators in front of each operand, also if it shares them.
+        operands: the operators that were wired for each operand; none for a shared converter.
+        in_front: the operators in front of each operand, including a shared converter.
     """
 
     kernels: dict[Kernel, range] = field(default_factory=dict)
@@ -324,17 +304,17 @@ def load(name: str, operand: Operand) -> Stream:
 
 
 def times_loaded(operand: Operand, *, spilled: bool) -> int:
-    """Return how often the tiles of a stored operand are loaded; again if ``spilled``."""
+    """Return how often the tiles of a stored operand are loaded."""
     layout = operand.pulled().layout
     loaded = _loaded(replace(operand, resident=operand.resident and not spilled), layout)
     return loaded.count // _once(layout).count
 
 
 def _loaded(operand: Operand, layout: Layout) -> Layout:
-    """Return the walk in which an operand is loaded; the kernel reads it in ``layout``."""
+    """Return the layout in which an operand is loaded that the kernel reads in ``layout``."""
     return _once(layout) if operand.resident else layout.nested(unrepeated(layout.loops))
 
 
 def _once(layout: Layout) -> Layout:
-    """Return the layout without the loops that read again."""
+    """Return the layout without the loops that read tiles again."""
     return layout.nested([loop for loop in layout.loops if loop.dim is not None])

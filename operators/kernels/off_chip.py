@@ -1,7 +1,4 @@
-"""Kernels at off-chip memory: load known rows of a table, and store the outputs of a model.
-
-The tables are embeddings and tables of positions.
-"""
+"""Kernels at off-chip memory: load rows of an embedding or another table, and store outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from operators.tiles.tensor import Tensor
 
 
 class Gather(Kernel):
-    """Load rows of a table ``[V, D]`` one by one, and pack them to tiles of rows.
+    """Load known rows of a table ``[V, D]`` one by one, and pack them to tiles of rows.
 
     A row is loaded as often as its number occurs.
     """
@@ -59,18 +56,17 @@ class Gather(Kernel):
 
 
 class Store(Kernel):
-    """Store a tensor, in its own shape."""
+    """Store a tensor under its own ``shape``, which may have no dimension."""
 
     family: ClassVar = "store"
 
     def __init__(self, name: str, operand: Operand, shape: tuple[int, ...]) -> None:
-        """Store ``operand`` as ``name``, under ``shape``, which may have no dimension."""
         super().__init__(name, (operand,))
         self.shape = shape
 
     @staticmethod
     def of(name: str, view: View, schedule: Schedule) -> Store:
-        """Return a kernel that stores ``view`` in its own order or by neighbouring rows."""
+        """Store ``view`` in the order in which it arrives, or by neighbouring rows."""
         shape = view.shape
         view = view.reshaped(shape or (1,))
         layout = followed((view,), view.shape, schedule, whole_rows=False)
@@ -115,6 +111,6 @@ def _stays_on_chip(view: View, layout: Layout) -> bool:
 
 
 def _in_order(layout: Layout, rows: int) -> bool:
-    """Whether tiles arrive side by side until a row of tiles is whole, and each once."""
+    """Whether each tile arrives once, in row-major order of the matrix."""
     tiled = Layout.tiled(layout.shape, layout.tile)
     return rows % layout.rows == 0 and bool(layout.same_order(tiled))

@@ -23,7 +23,7 @@ from operators.expand import Repeat
 from operators.functions.matmul import LeadingCols, Matmul, MatmulSum, ScaledAdd
 from operators.functions.retile import RetileCol
 from operators.kernels.following import readable, rows_layout, unrepeated
-from operators.kernels.kernel import Kernel, Operand, Streams, joint_of
+from operators.kernels.kernel import Kernel, Operand, Streams, is_convertible
 from operators.kernels.schedule import Order, Schedule, at_most, fit
 from operators.kernels.tensors import Computed, Pulled, Stored, View
 from operators.map import Map
@@ -33,7 +33,7 @@ from operators.shape import redimensioned
 from operators.sources import Selectors
 
 _NARROWER = 8
-"""Units share tiles of weights evenly if these are at most this factor narrower than wished."""
+"""Units take equal numbers of tiles if these are at most this factor narrower than wished."""
 
 _THINNER = 4
 """Tiles of rows are taken unchanged if they have at most this factor fewer rows than wished."""
@@ -45,18 +45,13 @@ _WIDER = 4
 class Product(Kernel):
     """``left @ right``, or ``left @ right.T``, with an addend before rounding.
 
-    For R tiles of rows and C tiles of columns, a stored left operand is read once, in ``output``
-    order C times (once if K is not tiled). A stored right operand is read R times, in ``weight``
-    order once, which keeps all rows and a tile of tn x K. A stored operand without room is loaded
-    again. A kernel's result is kept on chip and read once.
+    For R tiles of rows and C tiles of columns, a stored left operand is read once, but C times in
+    ``output`` order if K is tiled. A stored right operand is read R times, but once in ``weight``
+    order, which keeps all rows and a tile of tn x K. A stored operand without room is loaded again.
+    A kernel's result is kept on chip and read once.
 
-    If the nest has several units, each loads and multiplies its own columns of the weights; their
-    tiles are merged in turn.
-
-    Attributes:
-        transposed: the right operand is stored as ``[*B, N, K]``.
-        added: the factors of the product and of the addend.
-        keeps: the columns of the result without the padding of the right operand.
+    If the nest has several units, each unit loads and multiplies its own columns of the weights,
+    and the tiles of the units are merged in turn.
     """
 
     family: ClassVar = "product"
@@ -78,7 +73,8 @@ class Product(Kernel):
 
         ``left`` is ``[*B, *M, K]``; ``right`` is ``[*B, N, K]``, or ``[*B, K, N]`` if not
         ``transposed``, and ``[N, K]`` for several units. ``added`` broadcasts to the result.
-        ``keeps`` are the columns of the result; the rest of the N columns is padding.
+        ``factors`` are those of the product and of the addend. ``keeps`` is the number of columns
+        of the result; the rest of the N columns is padding. None if there is no padding.
         """
         self.nest, self.transposed = nest, transposed
         self.factors, self.keeps = factors, keeps
@@ -124,7 +120,7 @@ class Product(Kernel):
         return Map(ScaledAdd(*self.factors), name=f"{name}_add")(product, addend)
 
     def _in_turn(self, products: Sequence[Stream]) -> Stream:
-        """Merge the tiles of all units into one stream, one tile of each in turn."""
+        """Merge the streams of all units, one tile of each in turn."""
         units, count = len(products), self.nest.of_unit.count
         turns = np.tile(np.arange(units), count)
         parts = [redimensioned(each, (count,)) for each in products]
@@ -157,7 +153,7 @@ class Product(Kernel):
 
 
 def _dealt(view: View, nest: Nest, axis: int) -> list[View]:
-    """Return the part of each unit: every unit takes the next tile of columns along ``axis``."""
+    """Return the part of each unit: the units take tiles of columns along ``axis`` in turn."""
     lead, size, behind = view.shape[:axis], view.shape[axis], view.shape[axis + 1 :]
     turns = size // (nest.cols * nest.units)
     dealt = view.reshaped((*lead, turns, nest.units, nest.cols, *behind))
@@ -174,14 +170,12 @@ class Nest:
     The loops in ``row`` and ``output`` order are (b, r, n, k), in ``weight`` order (b, n, r, k).
 
     Attributes:
-        left: the tiles of the left operand ``[*B, *M, K]``, each once; loops in another order are
-            reordered to batches, rows, inner dimension.
+        left: the tiles of the left operand ``[*B, *M, K]``, each once, in any order of loops.
         batch: the number of batch dimensions, of size 1 in each tile.
         size: N.
         cols: tn.
-        order: of the loops.
-        units: how many units share the columns, tile by tile in turn; a divisor of the tiles of
-            columns. The loops describe one unit.
+        units: how many units take the tiles of columns in turn; a divisor of the number of tiles.
+            The loops describe one unit.
     """
 
     left: Layout
@@ -193,12 +187,12 @@ class Nest:
 
     @property
     def last(self) -> int:
-        """The left operand's last dimension: K of the left operand, N of the result."""
+        """The last dimension, which is K in the left operand and N in the result."""
         return len(self.left.shape) - 1
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
-        """All loops, outermost first, as they move along the left operand; n reads it again."""
+        """All loops over the left operand, outermost first; the loop n reads it again."""
         batches = self._along(range(self.batch))
         rows, inner = self._along(range(self.batch, self.last)), self._along((self.last,))
         across = (Loop(self.size // (self.cols * self.units), 1, None),)
@@ -215,7 +209,7 @@ class Nest:
 
     @property
     def row_tiles(self) -> int:
-        """Tiles of rows of one batch."""
+        """The number of tiles of rows in a batch."""
         return math.prod(each.trips for each in self._along(range(self.batch, self.last)))
 
     @property
@@ -224,13 +218,13 @@ class Nest:
 
     @property
     def reading_left(self) -> Layout:
-        """The reading order of the left operand, without innermost loops that repeat a tile."""
+        """The order in which the left operand is read, without innermost loops over one tile."""
         return Layout.of_loops(self.left.shape, self.left.tile, (), unrepeated(self.loops))
 
     def reading_right(self, batches: tuple[int, ...], *, transposed: bool) -> Layout:
-        """Return the order of a unit's part of the right operand, with U = N / units columns.
+        """Return the order in which a unit reads its U = N / units columns of the right operand.
 
-        It is ``[*batches, U, K]`` if the operand is ``transposed``, otherwise ``[*batches, K, U]``.
+        They are ``[*batches, U, K]`` if ``transposed``, otherwise ``[*batches, K, U]``.
         """
         count = len(batches)
         sizes = self.size // self.units, self.left.shape[-1]
@@ -251,14 +245,14 @@ class Nest:
 
     @property
     def result(self) -> Layout:
-        """The layout of the result, ``[*B, *M, N]``; units take turns."""
+        """The layout of the result, ``[*B, *M, N]``, with the tiles of the units in turn."""
         turns = (Loop(self.units, self.cols, self.last),) if self.units > 1 else ()
         across = self._across(self.cols * self.units)
         return self._given((*across, *turns), self.size, self.cols)
 
     @property
     def of_unit(self) -> Layout:
-        """The layout of one unit's result, as a tensor of the unit's columns."""
+        """The layout of one unit's result, over the unit's columns."""
         return self._given(self._across(self.cols), self.size // self.units, self.cols)
 
     def _across(self, step: int) -> tuple[Loop, ...]:
@@ -293,9 +287,9 @@ def linear(
     ``[*rows, N]``. Weights are read as PyTorch stores them, by rows of an output feature. So the
     rows of a tile are as long as possible, and the memory fills all its requests.
 
-    Rows that arrive in tiles of columns are summed as they arrive, in ``row`` order or with one
-    tile of rows. The sums are then whole rows, at most 4 times as wide as the operand's. If no tile
-    near the scheduled size divides N, weights and bias are padded with rows of zeros.
+    In ``row`` order or with one tile of rows, operands that arrive in tiles of columns are summed
+    as they arrive. The sums are whole rows, if these are at most 4 times as wide as the operand's.
+    If no tile near the scheduled size divides N, weights and bias are padded with rows of zeros.
     """
     size, inner = weight.shape
     stored_as = schedule.weight_dtype_of(name)
@@ -320,7 +314,7 @@ def linear(
     units = at_most(schedule.units, size)
     cols, keeps = near_divisor(size // units, schedule.tile_cols), None
     if cols is None and units > 1:
-        # Narrower tiles divide the columns evenly, so that all units load in equal time.
+        # Narrower tiles that divide the columns evenly let all units load in equal time.
         narrow = fit(size // units, schedule.tile_cols)
         cols = narrow if narrow * _NARROWER >= schedule.tile_cols else None
     if cols is None:
@@ -339,9 +333,9 @@ def linear(
 def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
     """Return the tiles in which a left operand ``[*batches, *rows, K]`` is read, each once.
 
-    The arriving tiles are kept if they have enough rows, all of one batch, since a product with
-    weights takes 16 rows as fast as one. Otherwise tiles have the schedule's rows, as whole rows if
-    a converter can put them together. With ``whole`` the inner dimension keeps its arriving tiles.
+    Arriving tiles of one batch are kept if they have enough rows. Otherwise tiles have the
+    schedule's rows, since a product with weights takes 16 rows as fast as one, if a converter can
+    make such tiles. With ``whole``, the inner dimension is whole or in its arriving tiles.
     """
     inner = x.shape[-1]
     cols = inner if whole else near_divisor(inner, schedule.tile_inner) or inner
@@ -351,7 +345,8 @@ def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layou
         if arriving.rows * _THINNER < math.prod(rows):
             for wide in (cols, min(cols, arriving.tile[-1])):
                 layout = Layout.tiled(x.shape, (*rows, wide))
-                if x.pull(layout) is not None and joint_of(Operand(x, layout)).convertible:
+                pulled = x.pull(layout)
+                if pulled is not None and is_convertible(x, pulled.layout):
                     return layout
         if whole or arriving.tile[-1] < inner:
             return arriving
@@ -366,7 +361,7 @@ def near_divisor(size: int, wish: int) -> int | None:
 
 
 def _padded(view: View, axis: int, size: int) -> View:
-    """Return a stored tensor padded with zeros to ``size`` places; unchanged if it broadcasts."""
+    """Return a stored tensor, padded with zeros to ``size`` along ``axis`` unless it broadcasts."""
     have = view.shape[axis] if view.shape else 1
     if have == 1:
         return view
@@ -378,7 +373,7 @@ def _padded(view: View, axis: int, size: int) -> View:
 
 
 _WIDEST = 8
-"""Arriving tiles are followed if they are at most this factor as wide as the schedule's wish."""
+"""Arriving tiles are kept if they are at most this factor as wide as the schedule wishes."""
 
 
 def batched(
@@ -423,13 +418,13 @@ def batched(
 
 
 def _cols_of(right: View, axis: int, batch: int) -> int | None:
-    """Return the result's columns in a tile of the right operand, in its arriving order."""
+    """Return the number of the result's columns in an arriving tile of the right operand."""
     layout = right.layout
     return None if layout is None or set(layout.tile[:batch]) > {1} else layout.tile[axis]
 
 
 def _stays(pulled: Pulled) -> bool:
-    """Whether each arriving tile has its elements in the order that the reader needs."""
+    """Whether the elements of each arriving tile are in the order that the reader needs."""
     layout = pulled.layout
     return pulled.places.shape == (layout.rows, layout.cols) and np.array_equal(
         pulled.places.reshape(-1), np.arange(layout.rows * layout.cols)

@@ -15,7 +15,7 @@ _CLEARED: Final = "\r\x1b[K"
 
 
 def progress(text: str) -> None:
-    """Show ``text`` in place of the last one; workers of a study show nothing."""
+    """Show ``text`` in place of the last text; workers of a study show nothing."""
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and parent_process() is None:
         columns = shutil.get_terminal_size().columns
         sys.stderr.write(f"{_CLEARED}{text[: columns - 1]}")
@@ -24,7 +24,6 @@ def progress(text: str) -> None:
 
 @contextmanager
 def progress_cleared() -> Iterator[None]:
-    """Clear the line at the end."""
     try:
         yield
     finally:

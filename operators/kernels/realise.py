@@ -14,7 +14,7 @@ import numpy as np
 from fabric import ConfigurationError, Program, Stream, TileType
 from fabric.extend import BufferType, ComputeOperator, refuse
 from operators.kernels.fusion import Fusion, buffer_bytes, fused, needs_of
-from operators.kernels.kernel import Kernel, Operand, joint_of
+from operators.kernels.kernel import Kernel, Operand
 from operators.kernels.model import Model, Wired, times_loaded, wire
 from operators.kernels.product import Product
 from operators.kernels.schedule import Schedule, number_of
@@ -27,55 +27,48 @@ from operators.tiles.tensor import Tensor
 def summarise(program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
     """Add the fusion of kernels and its bytes to the report of ``program``.
 
-    Intermediate tensors are the results that kernels pass to kernels. Unfused bytes count each
+    Intermediate tensors are the results of kernels that kernels read. Unfused bytes count each
     intermediate tensor once, as a whole. Fused bytes count the buffers of converters, twice each,
     and the channels between kernels at their depths. Edges through off-chip memory count as
     traffic. Tensors that move more than once are listed with a reason. Sizes that depend on unbound
     symbols are left out.
     """
-    of = _Summary(program, model, wired, fusion)
+    summary = _Summary(program, model, wired, fusion)
     program.extra["kernels"] = lambda: len(model.kernels)
     program.extra["kernel_groups"] = lambda: len(fusion.groups)
-    program.extra["largest_group_buffer_bytes"] = of.largest_group_bytes
-    program.extra["edges_on_chip"] = lambda: len(of.edges) - len(of.through)
-    program.extra["edges_through_memory"] = lambda: len(of.through)
-    program.extra["spilled_traffic_bytes"] = of.spilled_bytes
-    program.extra["intermediate_unfused_bytes"] = of.unfused_bytes
-    program.extra["intermediate_buffer_bytes"] = of.converter_bytes
-    program.extra["intermediate_channel_bytes"] = of.channel_bytes
-    program.extra["intermediate_fused_percent"] = of.fused_percent
+    program.extra["largest_group_buffer_bytes"] = summary.largest_group_bytes
+    program.extra["edges_on_chip"] = lambda: len(summary.edges) - len(summary.through)
+    program.extra["edges_through_memory"] = lambda: len(summary.through)
+    program.extra["spilled_traffic_bytes"] = summary.spilled_bytes
+    program.extra["intermediate_unfused_bytes"] = summary.unfused_bytes
+    program.extra["intermediate_buffer_bytes"] = summary.converter_bytes
+    program.extra["intermediate_channel_bytes"] = summary.channel_bytes
+    program.extra["intermediate_fused_percent"] = summary.fused_percent
     again = partial(moved_again, program, model, wired, fusion)
     program.extra["moved_again_bytes"] = lambda: sum(each.size_bytes for each in again())
     program.extra["moved_again"] = lambda: [str(each) for each in again()]
 
 
 class _Summary:
-    """The edges of a model in its program.
-
-    Attributes:
-        edges: operands that are results of another kernel.
-        through: the edges through off-chip memory.
-    """
+    """The edges of a model in its program; those in ``through`` go through off-chip memory."""
 
     def __init__(self, program: Program, model: Model, wired: Wired, fusion: Fusion) -> None:
         self._program: Final = program
         self._wired: Final = wired
         self._fusion: Final = fusion
-        self.edges: Final = [edge.consumer.operands[edge.operand] for edge in model.edges()]
+        self.edges: Final = model.edges()
         last = [kernel for kernel in model.kernels if not kernel.results]
         self._outputs: Final = {*last, *(each for kernel in last for each in kernel.operands)}
         self._between: Final = [each for each in self.edges if each not in self._outputs]
         self.through: Final = [each for each in self.edges if self._stores(wired.in_front[each])]
-        self._part: Final = dict(self._parts())
+        parts: list[tuple[Kernel | Operand, range]] = [
+            *wired.operands.items(),
+            *wired.kernels.items(),
+        ]
+        self._part: Final = {place: part for part, operators in parts for place in operators}
 
     def _stores(self, operators: range) -> bool:
         return any(self._program.nodes[place].operator.off_chip == "write" for place in operators)
-
-    def _parts(self) -> Iterator[tuple[int, Kernel | Operand]]:
-        for operand, operators in self._wired.operands.items():
-            yield from dict.fromkeys(operators, operand).items()
-        for kernel, operators in self._wired.kernels.items():
-            yield from dict.fromkeys(operators, kernel).items()
 
     def largest_group_bytes(self) -> int:
         return max(map(self._group_bytes, self._fusion.groups), default=0)
@@ -116,7 +109,7 @@ class _Summary:
         return total
 
     def _bytes_of(self, channel: str, stream: Stream) -> int:
-        """The bytes of a channel; buffers that pass as references count at their operator."""
+        """Return the bytes of a channel; 0 for references to buffers, which count elsewhere."""
         if isinstance(stream.value, BufferType):
             return 0
         size_bytes = number_of(self._program, stream.value.size_bytes) or 0
@@ -136,7 +129,7 @@ class Again:
     """A tensor that moves more than once.
 
     Attributes:
-        size_bytes: the bytes beyond moving it once; all bytes if it should stay on chip.
+        size_bytes: the traffic beyond moving it once; all traffic if it should stay on chip.
     """
 
     tensor: str
@@ -150,9 +143,9 @@ class Again:
 def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) -> list[Again]:
     """Return the traffic of ``program`` beyond moving each tensor once.
 
-    A stored tensor should be read once by all readers together, and an intermediate tensor should
-    not be in memory. Tiles with addresses from the run count if they exceed their whole tensor.
-    Sizes that depend on unbound symbols are left out.
+    All readers together should read a stored tensor once, and an intermediate tensor should not be
+    in memory. Tiles that are loaded by addresses count if they exceed their whole tensor. Sizes
+    that depend on unbound symbols are left out.
     """
     moves = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
     moves += _named(program, model, wired)
@@ -188,7 +181,7 @@ def _reason(kernel: Kernel, *, spilled: bool) -> str:
 def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:
     """Return the traffic of separate readings of one tensor beyond its size.
 
-    A single reading may exceed the tensor, if it repeats tiles for each neighbour.
+    A single reading may exceed the tensor if it loads tiles again.
     """
     sizes = [size_bytes for _, size_bytes in readings]
     again = sum(sizes) - max(_tensor_bytes(source.shape, source.dtype), *sizes, 0)
@@ -197,7 +190,7 @@ def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:
 
 
 def _through(program: Program, wired: Wired, fusion: Fusion) -> Iterator[Again]:
-    """Yield the results that pass to kernels through memory, written and read."""
+    """Yield the results of kernels that are written to memory and read again."""
     for operand, places in wired.operands.items():
         source = operand.view.source
         if isinstance(source, Stored) or operand.layout is None:
@@ -206,7 +199,7 @@ def _through(program: Program, wired: Wired, fusion: Fusion) -> Iterator[Again]:
         if operand in fusion.spilled:
             why = "through memory, as on_chip_bytes leaves no room for it"
         elif size_bytes:
-            wanted = joint_of(operand).pulled.layout
+            wanted = operand.pulled().layout
             why = f"through memory, as no converter makes {wanted} of its tiles"
         else:
             continue
@@ -214,7 +207,7 @@ def _through(program: Program, wired: Wired, fusion: Fusion) -> Iterator[Again]:
 
 
 def _named(program: Program, model: Model, wired: Wired) -> Iterator[Again]:
-    """Yield the tiles at computed addresses: rows of a table, keys that queries see."""
+    """Yield the tiles that are loaded by addresses: rows of a table, keys that queries see."""
     for kernel in model.kernels:
         for place in wired.kernels[kernel]:
             load = program.nodes[place].operator
@@ -237,7 +230,7 @@ def _bytes(program: Program, places: Iterable[int]) -> int:
 
 
 def realised(name: str, model: Model, schedule: Schedule) -> Program:
-    """Return the program ``name`` that computes ``model``, fused as ``schedule`` says."""
+    """Return the program ``name`` that computes ``model`` under ``schedule``."""
     if schedule.on_chip_bytes is None:
         fusion = Fusion((tuple(model.kernels),), frozenset())
     else:
@@ -261,15 +254,15 @@ class Demand(NamedTuple):
 
 
 def share_out(program: Program, flops_per_cycle: int) -> None:
-    """Share FLOPs per cycle among the compute units of ``program`` without their own bandwidth."""
+    """Share a bandwidth among the compute units of ``program`` without their own bandwidth."""
     program.allot(shares(demands_of(program), flops_per_cycle))
 
 
 def demands_of(program: Program) -> dict[str, Demand]:
     """Return the work of the compute units of ``program`` without their own bandwidth.
 
-    Sizes that depend on data count with their mean. A unit with operations that depend on unbound
-    symbols counts as one operation per element.
+    Sizes that depend on data count with their mean. If the number of operations depends on unbound
+    symbols, a unit counts as one operation per element.
     """
     demands = {}
     for node in program.nodes:

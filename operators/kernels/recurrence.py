@@ -1,8 +1,8 @@
 """Recurrences: a Feedback carries the state of one step to the next step.
 
-Each tensor of a loop has all steps, with the step as its first dimension: the state before each
-step, the tensors computed from it, and the state behind each step. Any kernels may lie in between,
-as long as they take one step after the other.
+Each tensor of a loop has the step as its first dimension: the state before each step, the tensors
+computed from it, and the state behind each step. Any kernels may be in between if they take one
+step after the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from operators.streams.reading import tile_of
 
 @dataclass(frozen=True, eq=False)
 class Recurrence:
-    """A loop of at least 2 steps, at a line of the user's model, with kernels for each state."""
+    """A loop of at least 2 steps at a line of the user's model, with two kernels for each state."""
 
     steps: int
     file: str | None
@@ -49,7 +49,7 @@ def by_steps(steps: int, layout: Layout) -> Layout:
 
 
 def is_by_steps(layout: Layout, steps: int) -> bool:
-    """Whether tiles of one step come before all tiles of the next one."""
+    """Whether all tiles of a step come before the tiles of the next step."""
     size, count = layout.shape[0] if layout.shape else 0, layout.count
     if not size or size % steps or count % steps:
         return False
@@ -72,7 +72,7 @@ class States(Kernel):
     """The state before each step: the initial state, then the result of each step but the last.
 
     Attributes:
-        going: the feedback of the state, in the open program.
+        feedback: the state of the next step, in the open program.
     """
 
     family: ClassVar = "recurrence"
@@ -88,7 +88,7 @@ class States(Kernel):
             layout = Layout((steps,), (1,), (steps,), (1,), (0,))
         self.result: Final = Computed(name, layout.shape, first.dtype, layout)
         super().__init__(name, (Operand(first.reshaped(shape), step),), self.result)
-        self.going: Feedback | None = None
+        self.feedback: Feedback | None = None
 
     @property
     def tiles(self) -> int:
@@ -98,11 +98,11 @@ class States(Kernel):
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         (first,) = inputs
         assert isinstance(first, Stream)
-        self.going = Feedback(StreamType((self.steps - 1, self.tiles), tile_of(first)))
+        self.feedback = Feedback(StreamType((self.steps - 1, self.tiles), tile_of(first)))
         turns = np.minimum(np.arange(self.steps), 1)
         first = redimensioned(first, (1, self.tiles))
         joined = Reassemble(rank=1, name=self.name)(
-            [first, self.going], _one_of(turns, 2, f"{self.name}_turns")
+            [first, self.feedback], _one_of_two(turns, f"{self.name}_turns")
         )
         return (redimensioned(joined, (1, *self.result.layout.trips)),)
 
@@ -126,13 +126,13 @@ class Behind(Kernel):
         (state,) = inputs
         assert isinstance(state, Stream)
         states = self.states
-        assert states.going is not None
+        assert states.feedback is not None
         steps, tiles = states.steps, states.tiles
         ends = np.arange(steps) == steps - 1
         state = redimensioned(state, (1, steps, tiles))
-        route = _one_of(ends.astype(int), 2, f"{self.name}_route")
+        route = _one_of_two(ends.astype(int), f"{self.name}_route")
         going, last = Partition(2, rank=1, name=self.name)(state, route)
-        states.going.connect(going.assume(steps - 1, tiles))
+        states.feedback.connect(going.assume(steps - 1, tiles))
         last = last.assume(1, tiles)
         if not self.is_read:
             Consumer(name=f"{self.name}_last")(last)
@@ -140,7 +140,7 @@ class Behind(Kernel):
 
 
 class Entrance(Kernel):
-    """Inputs of a loop from outside, step by step, through a small buffer."""
+    """An input of a loop from outside, step by step, through a small buffer."""
 
     family: ClassVar = "recurrence"
 
@@ -188,10 +188,10 @@ def _without_steps(layout: Layout) -> Layout:
     return Layout.of_loops(layout.shape[1:], layout.tile[1:], (), loops)
 
 
-def _one_of(turns: np.ndarray, width: int, name: str) -> Stream:
-    """Return selectors of one of ``width`` streams each, [1, len(turns)].
+def _one_of_two(turns: np.ndarray, name: str) -> Stream:
+    """Return selectors of one of two streams each, [1, len(turns)].
 
-    The outermost dimension exists from the start. An operator that adds one would hold up the loop:
-    it sends its last element only after the end of the stream.
+    No operator has to add the outermost dimension. It would block the loop, since it sends its last
+    element only after the end of the stream.
     """
-    return Selectors(turns[:, np.newaxis], width, name=name)()
+    return Selectors(turns[:, np.newaxis], 2, name=name)()

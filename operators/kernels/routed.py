@@ -1,7 +1,7 @@
-"""Rows that go to experts: choices at planning time, and the routing kernels.
+"""Rows of tokens at experts: choices at planning time, and the kernels that route the rows.
 
-A kernel deals rows to experts, packs an expert's rows to tiles, and collects them. Experts may
-share regions.
+Kernels send rows to experts, pack the rows of an expert to tiles, and collect the results. Experts
+may share regions.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ Choice = Callable[[int], NDArray[np.int64]]
 class KnownRows(NamedTuple):
     """Routed rows with known experts.
 
-    The rows of an expert may be in any order, as long as they return to their places. They are sent
-    to the expert in their order of arrival.
-
     Attributes:
         experts: the expert of each row, ascending.
         order: the number of each row, in the order of ``experts``.
@@ -48,10 +45,10 @@ class KnownRows(NamedTuple):
     order: NDArray[np.int64]
 
     def places(self, where: NDArray[np.int64], count: int) -> NDArray[np.int64] | None:
-        """Return the experts to which each of ``count`` rows goes, [count, hits].
+        """Return the experts of each of ``count`` rows, [count, hits].
 
-        ``where`` is the number of each routed row among these rows. The result is None if rows go
-        to different numbers of experts, or reach an expert in another order.
+        ``where`` has the number of each routed row among these rows. The result is None if rows go
+        to different numbers of experts, or do not reach an expert in ascending order.
         """
         sent = where[self.order]
         hits, rest = divmod(len(sent), count)
@@ -68,7 +65,6 @@ class Routing:
 
     Attributes:
         number: the layer's number among the layers that route, from 0.
-        tokens: the number of tokens.
         hits: the number of experts of a token.
         experts: the number of experts; 0 until a call sets it.
         rows: the known routed rows; None if data choose the experts.
@@ -93,10 +89,7 @@ class Routing:
         self._made: NDArray[np.int64] | None = None
 
     def choice(self) -> NDArray[np.int64]:
-        """The experts of each token, [tokens, hits].
-
-        If data choose the experts, it is the choice for timing mode.
-        """
+        """Return the experts of each token, [tokens, hits]; for timing mode if data choose them."""
         if self._made is None:
             self._made = self._checked(np.asarray(self._choice(self.experts)))
         return self._made
@@ -129,7 +122,7 @@ class Routing:
 
 
 def drawn(number: int, tokens: int, hits: int) -> Choice:
-    """Return a choice of layer ``number`` in which all experts are equally likely."""
+    """Return a random choice for layer ``number``, in which all experts are equally likely."""
 
     def choice(experts: int) -> NDArray[np.int64]:
         random = np.random.default_rng((0, number))
@@ -142,8 +135,8 @@ def drawn(number: int, tokens: int, hits: int) -> Choice:
 def selected(indices: Stream | None, choice: NDArray[np.int64], width: int, name: str) -> Stream:
     """Return selectors ``[1, *choice.shape[:-1]]`` of ``width`` streams.
 
-    If data choose, ``indices`` are rows of integers that name the streams, and an operator called
-    ``name`` converts them. Timing mode uses ``choice`` then.
+    If data choose, ``indices`` are rows of integers that name the streams, and a Map called
+    ``name`` converts them. Timing mode then uses ``choice``.
     """
     constant = Selectors(choice, width)()
     return constant if indices is None else Map(SelectorOf(), name=name)(indices, constant)
@@ -169,8 +162,7 @@ class Routed:
     """Rows of tokens at their experts; the form of an ``Opaque``.
 
     Attributes:
-        spread: the form of the streams.
-        packing: of tiles; None for rows.
+        packing: how rows were packed to tiles; None for single rows.
         cols: columns of a tile; 0 if rows are whole.
     """
 
@@ -195,9 +187,9 @@ class RoutedStreams:
 
     Attributes:
         data: [D_i] of 1xC for each expert, [n_r] of NxC or [n_r, J] of Nxc for each region.
-        origins: of tiles, for each region [n_r]: the expert of each tile; in a region of one
-            expert, the packed tiles. Loads of weights follow them.
-        rows: for each expert the routed rows, which determine the count.
+        origins: for each region of tiles a stream [n_r] for the loads of weights: the expert of
+            each tile, or the packed tiles if the region has one expert.
+        rows: for each expert a stream with the expert's number of rows.
     """
 
     form: Routed
@@ -212,7 +204,7 @@ class RoutedStreams:
 
     @staticmethod
     def of(operand: Operand, streams: Streams) -> RoutedStreams:
-        """Rebuild the streams of an operand from the tuple that ``flat`` returned."""
+        """Return the streams of an operand, which ``flat`` put into one tuple."""
         assert isinstance(streams, tuple)
         form = form_of(operand.view.source)
         experts = form.routing.experts
@@ -226,7 +218,6 @@ class RoutedStreams:
         )
 
     def flat(self) -> tuple[Stream, ...]:
-        """All streams in one tuple, for the edges between kernels."""
         return (*self.data, *self.origins, *self.rows)
 
     def with_data(self, form: Routed, data: Sequence[Stream]) -> RoutedStreams:
@@ -234,7 +225,7 @@ class RoutedStreams:
 
 
 def as_packed(name: str, routed: RoutedStreams) -> RoutedStreams:
-    """Return tiles of whole rows, from such tiles or from tiles of some columns."""
+    """Return whole rows, by joining tiles of some columns."""
     form = routed.form
     if form.spread is not Spread.TILED:
         return routed
@@ -246,7 +237,7 @@ def as_packed(name: str, routed: RoutedStreams) -> RoutedStreams:
 
 
 def as_rows(name: str, routed: RoutedStreams) -> RoutedStreams:
-    """Return rows, a stream for each expert."""
+    """Return single rows, in a stream for each expert."""
     packed = as_packed(name, routed)
     form = packed.form
     if form.spread is Spread.ROWS:
@@ -271,11 +262,7 @@ Places = Callable[[], NDArray[np.int64]]
 
 
 class Deal(Kernel):
-    """Send rows to the experts that a choice names: one Partition.
-
-    Attributes:
-        places: of the selectors, one for each row.
-    """
+    """Send rows to experts in a Partition; ``places`` has the experts of each row."""
 
     family: ClassVar = "routing"
 
@@ -288,10 +275,7 @@ class Deal(Kernel):
         indices: Operand | None,
         result: Opaque,
     ) -> None:
-        """Deal ``rows``; each row has the columns of the result.
-
-        ``indices`` are integers that name the experts of each row, if data choose them.
-        """
+        """If data choose, ``indices`` are integers that name the experts of each row."""
         super().__init__(name, (rows,) if indices is None else (rows, indices), result)
         self.routing, self.places = routing, places
 
@@ -306,7 +290,6 @@ class Deal(Kernel):
 
     @override
     def configure(self, program: Program, outputs: Sequence[Streams]) -> None:
-        """Bind the number of rows of each expert."""
         (streams,) = outputs
         assert isinstance(streams, tuple)
         for stream, count in zip(streams, self.routing.counts(), strict=False):
@@ -314,14 +297,10 @@ class Deal(Kernel):
 
 
 class Collect(Kernel):
-    """Return routed rows to the order of the tokens: one Reassemble.
+    """Collect routed rows in the order of the tokens, in a Reassemble.
 
-    The channels in front have room for all rows of an expert, since the first token may be the last
-    to finish.
-
-    Attributes:
-        places: of the selectors: one for each row of the result, or one for all rows of a token.
-        adds_up: the rows of a token are added up.
+    ``places`` has the experts of each row of the result, or of all rows of a token together. If
+    ``adds_up``, the rows of a token are added up.
     """
 
     family: ClassVar = "routing"
@@ -353,7 +332,7 @@ class Collect(Kernel):
 
     @override
     def configure(self, program: Program, outputs: Sequence[Streams]) -> None:
-        """Deepen the channels of all experts to the number of tokens."""
+        # The first token may be the last to finish; until then all rows of an expert wait.
         for expert in range(self.routing.experts):
             program.deepen(f"{self.name}.{expert}", max(1, self.routing.tokens))
 
@@ -413,7 +392,7 @@ class Pack(Kernel):
         return (streams.flat(),)
 
     def _packed(self, expert: int, rows: Stream) -> Stream:
-        """[D_i] of 1xC -> [n_i] of NxC, or [1 or 0] of D_i x C."""
+        """Pack [D_i] of 1xC to [n_i] of NxC, or to [1 or 0] of D_i x C."""
         name = f"{self.name}_e{expert}"
         if self.tile_rows is None:
             chunks = Flatten(0, 1)(Reshape(1, outermost=True)(rows)[0])  # [1 or 0, D_i]

@@ -1,7 +1,4 @@
-"""Calls on single tiles: on numbers, and on rows if a tile holds them whole.
-
-This includes steps that move the elements of a tile to a reader's order.
-"""
+"""Calls on single tiles: on numbers, on rows that a tile holds whole, and moves of elements."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from operators.streams.reading import tile_of
 
 
 class RowLocal(Kernel):
-    """A Map of a chain of steps over the tiles of operands that come in one order."""
+    """A Map of a chain of steps over tiles; all operands have one order."""
 
     family: ClassVar = "elementwise"
 
@@ -46,7 +43,7 @@ class RowLocal(Kernel):
 def row_local(
     name: str, operands: Sequence[Operand], steps: Sequence[Step], result: Computed
 ) -> RowLocal:
-    """Return the kernel of ``steps``; steps read operands, numbered from 0, and earlier steps.
+    """Return the kernel of ``steps``, which read operands and earlier steps by their numbers.
 
     The tiles of operands broadcast to the tiles of the result, or to a step's result. Operands and
     result have equal numbers of tiles.
@@ -88,7 +85,7 @@ def _placed(value: int, operand: Operand) -> Placed | None:
 
 
 def same_operand(one: Operand, other: Operand) -> bool:
-    """Whether two kernels, or one twice, read the same tiles in the same order."""
+    """Whether two operands are the same tiles in the same order."""
     return (
         one.view.source is other.view.source
         and one.view.steps == other.view.steps
@@ -99,8 +96,8 @@ def same_operand(one: Operand, other: Operand) -> bool:
 def rearranged(stream: Stream, places: NDArray[np.int64], *, broadcasts: tuple[int, ...]) -> Stream:
     """Return tiles with the elements of ``stream`` at ``places``, [rows, cols].
 
-    ``places`` are row-major numbers in a tile. With 0 in ``broadcasts``, a row that is repeated may
-    stay single; with 1, a column.
+    ``places`` are row-major numbers in a tile. With 0 in ``broadcasts``, one row may replace equal
+    rows; with 1, one column may replace equal columns.
     """
     step = placed(0, tile_of(stream), places, broadcasts=broadcasts)
     return stream if step is None else Map(Chain(1, (step,)))(stream)
@@ -125,6 +122,6 @@ def placed(
 
 
 def _single(places: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
-    """Return one row (axis 0) or one column (axis 1) if all are equal."""
+    """Return the first row (axis 0) or column (axis 1) if all are equal to it."""
     first = places.take([0], axis)
     return first if (places == first).all() else places

@@ -1,4 +1,4 @@
-"""Schedules: tiling, loop order and on-chip memory of a model's calls; found by trials on request.
+"""Schedules: tiling, loop order and on-chip memory of a model's calls, and a search for them.
 
 Source: StreamTensor, arXiv 2509.13694v2, section 4: one tile size for all kernels, searched as a
 black box with the fusion as feedback, and channels sized at the end.
@@ -35,17 +35,16 @@ Order: TypeAlias = Literal["weight", "row", "output"]
 WeightDtype: TypeAlias = Literal[
     "int4", "int8", "mxfp4", "mxfp6_e2m3", "mxfp6_e3m2", "mxfp8_e4m3", "mxfp8_e5m2"
 ]
-"""Element types of fewer bits, for weights."""
 
 _TILES: Final = (16, 64, 256)
 
 _ORDERS: Final[tuple[Order, ...]] = ("weight", "row", "output")
 
 _MOST_RUN: Final = 2_000_000
-"""The most elements of a program for a comparing run: about a second."""
+"""The most elements of a program that is run for a comparison, which takes about a second."""
 
 _MOST_SIZED: Final = 2_000
-"""The most elements of a program for sizing its channels, which takes many runs: some seconds."""
+"""The most elements of a program whose channels are sized, which takes some seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +124,6 @@ class Schedule(Described):
         return cls(on_chip_bytes=on_chip_bytes, flops_per_cycle=flops_per_cycle, tuned=True)
 
     def regions_of(self, layer: int, experts: int) -> int:
-        """Return the number of regions that share the groups of a ragged layer."""
         wish = self.regions
         if isinstance(wish, tuple):
             if layer >= len(wish):
@@ -143,21 +141,20 @@ class Schedule(Described):
         return wish
 
     def order_of(self, name: str) -> Order:
-        """Return the order of the product ``name``: the first matching pattern decides."""
         return _first(self.orders, name, self.order)
 
     def weight_dtype_of(self, name: str) -> WeightDtype | None:
-        """Return the element type of the weights of product ``name``; None for their own."""
         return _first(self.weight_dtypes, name, self.weight_dtype)
 
 
 def _first(patterns: Mapping[str, Value], name: str, otherwise: Value) -> Value:
+    """Return the value of the first pattern that matches ``name``."""
     matching = (value for pattern, value in patterns.items() if fnmatchcase(name, pattern))
     return next(matching, otherwise)
 
 
 def divisors(size: int) -> set[int]:
-    """Return the divisors of ``size``, at least 1."""
+    """Return the divisors of ``size``, which is at least 1."""
     small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
     return {*small, *(size // each for each in small)}
 
@@ -170,8 +167,8 @@ def at_most(wish: int, size: int) -> int:
 def fit(size: int, wish: int) -> int:
     """Return a divisor of ``size`` for a tile of about ``wish``.
 
-    The largest divisor up to the wish. If it is less than a quarter of the wish, as for a prime
-    number, the smallest divisor above, up to eight times the wish.
+    It is the largest divisor up to the wish. If that is less than a quarter of the wish, as for a
+    prime number, it is the smallest divisor above, up to eight times the wish.
     """
     sizes = divisors(size)
     below = max(each for each in sizes if each <= max(1, wish))
@@ -188,7 +185,7 @@ def number_of(program: Program, dim: Dim) -> int | None:
 
 
 def candidates(schedule: Schedule) -> Iterator[Schedule]:
-    """Yield ``schedule``, and others like it with tiles of one size and all orders."""
+    """Yield ``schedule``, and the same with other tiles and orders."""
     yield schedule
     for order in _ORDERS:
         for tile in _TILES:
@@ -257,7 +254,7 @@ def _cycles(tried: _Tried, reports: Mapping[_Tried, Report]) -> int:
 
 
 def _runs(tried: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
-    """Yield the runs with their reports while a shorter run is possible."""
+    """Run the candidates in ascending order of their bounds while a shorter run is possible."""
     shortest: int | None = None
     for each in sorted(tried, key=lambda each: each.at_least):
         if each.elements > _MOST_RUN:
@@ -273,7 +270,7 @@ def _runs(tried: list[_Tried]) -> Iterator[tuple[_Tried, Report]]:
 
 
 def _sized(chosen: _Tried, report: Report | None) -> str:
-    """Set the depths of a program's channels; return a text about them."""
+    """Set the depths of a program's channels; return how they were found."""
     program = chosen.program
     if report is None:
         return "channels not sized"

@@ -1,8 +1,8 @@
 """Tensors while a model is planned: their sources, and the views through which calls read them.
 
-A view-like call of a model (permute, reshape, slice, expand) moves no data: it changes how the next
-reader walks them. Readers request a layout of their view. ``pull`` turns a layout of a view into a
-layout of its source, ``push`` the other way round.
+A view-like call of a model (permute, reshape, slice, expand) moves no data, but changes the order
+in which the next reader reads them. ``pull`` turns a layout of a view into a layout of its source,
+``push`` a layout of the source into one of the view.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from operators.tiles.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A tensor that kernels read."""
-
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -46,12 +44,11 @@ class Source:
 class Stored(Source):
     """A parameter, a constant or an input: in off-chip memory, row-major.
 
-    Data that exist before the run can be stored in any shape: each view is a separate tensor, laid
-    out when its data are needed.
+    Data that exist before the run can be stored in any shape, so each view is a separate tensor.
 
     Attributes:
-        tensor: its data, of ``shape``, with dimensions of 1 in front up to two dimensions.
-        known: its numbers are available while the model is planned, and may affect the plan.
+        tensor: the data, of ``shape``, with dimensions of 1 in front up to two dimensions.
+        known: the data are available while the model is planned, and may affect the plan.
         base: the tensor that this one is a view of; None if it is not a view.
     """
 
@@ -68,7 +65,7 @@ class Stored(Source):
         *,
         known: bool = False,
     ) -> Stored:
-        """Return a tensor with data that are made when they are needed; without data if None."""
+        """Return a tensor with the ``data`` of a callable, which is called when they are needed."""
         full = (1,) * (2 - len(shape)) + shape
         made = None if data is None else lambda: np.asanyarray(data()).reshape(full)
         tensor = Tensor(full, made, dtype=dtype_name(dtype))
@@ -77,14 +74,13 @@ class Stored(Source):
     def viewed(
         self, name: str, shape: tuple[int, ...], view: Callable[[np.ndarray], np.ndarray]
     ) -> Stored:
-        """Return the tensor that ``view`` makes of its array."""
         data = self.array if self.tensor.has_data else None
         made = None if data is None else lambda: view(data())
         tensor = Stored.of(name, shape, self.dtype, made, known=self.known)
         return replace(tensor, base=self.base or self)
 
     def retyped(self, dtype: np.dtype) -> Stored:
-        """Return the tensor with elements of another type, which has to hold their values."""
+        """Return the tensor with another element type, which has to hold the values."""
 
         def held() -> np.ndarray:
             array = self.array()
@@ -99,7 +95,7 @@ class Stored(Source):
 
 
 def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
-    """Refuse numbers that a block-scaled type would round; other types refuse theirs themselves."""
+    """Refuse numbers that a block-scaled type would round; a load refuses them for other types."""
     if block_format(dtype) is None:
         return
     rounded = numbers_of(converted(array, dtype))
@@ -119,11 +115,7 @@ class Computed(Source):
 
 @dataclass(frozen=True, eq=False)
 class Opaque(Source):
-    """A kernel's result in a private form, which only kernels of its family read.
-
-    For example rows that data give to experts: one stream of unknown length for each expert. The
-    form describes the streams.
-    """
+    """A kernel's result in a form that only kernels of its family read, such as routed rows."""
 
     form: object
 
@@ -148,7 +140,6 @@ class View:
     """An operand of a call: a source seen through views.
 
     Attributes:
-        shape: of the view.
         steps: the views, the first one next to the source; each with its input shape.
     """
 
@@ -166,7 +157,6 @@ class View:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the view is the source itself."""
         return not self.steps
 
     def permuted(self, dims: Sequence[int]) -> View:
@@ -175,7 +165,7 @@ class View:
         if dims == tuple(range(len(dims))):
             return self
         if self.steps and isinstance(last := self.steps[-1][0], Permuted):
-            # Two permutations may cancel out, although no stream has the order of the first one.
+            # Two permutations may cancel out, even if no stream has the order of the first one.
             before = replace(self, shape=self.steps[-1][1], steps=self.steps[:-1])
             return before.permuted([last.dims[dim] for dim in dims])
         return self._seen(Permuted(dims), tuple(self.shape[axis] for axis in dims))
@@ -199,7 +189,7 @@ class View:
         return padded if shape == padded.shape else padded._seen(Expanded(shape), shape)
 
     def again(self, other: View) -> View:
-        """Apply the views of ``other``, which start from this shape, as well."""
+        """Apply the views of ``other``, whose source has the shape of this view."""
         view = self
         shapes = [before for _, before in other.steps[1:]] + [other.shape]
         for (step, _), shape in zip(other.steps, shapes, strict=False):
@@ -212,7 +202,7 @@ class View:
         return replace(self, shape=shape, steps=(*self.steps, (step, self.shape)))
 
     def pull(self, layout: Layout) -> Pulled | None:
-        """Return the order in the source for a walk of the view in ``layout``; None without one."""
+        """Return how the source is read for a view in ``layout``; None if it cannot be."""
         tiles = []
         for index, (step, before) in reversed(list(enumerate(self.steps))):
             tiles.append((step, layout.tile))
@@ -235,7 +225,7 @@ class View:
         return self.stored().array()
 
     def stored(self) -> Stored:
-        """Return a view of a stored tensor as a separate tensor."""
+        """Return a view of a stored tensor as a tensor of its own."""
         assert isinstance(self.source, Stored)
         if self.is_plain:
             return self.source
@@ -249,9 +239,10 @@ class View:
 
     @property
     def layout(self) -> Layout | None:
-        """The layout of the view in which the source's stream arrives.
+        """The order in which the view arrives as a stream.
 
-        None if no layout expresses it, or if its tiles would have to be transposed.
+        None if the source is stored, if no layout describes the order, or if tiles would have to be
+        transposed.
         """
         if not isinstance(self.source, Computed):
             return None
@@ -269,18 +260,18 @@ class Step(ABC):
 
     @abstractmethod
     def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        """Return the layout of the input, of shape ``before``, for one of the view, or None."""
+        """Return the layout of the input, of shape ``before``, for a layout of the view."""
 
     @abstractmethod
     def push(self, layout: Layout) -> Viewed | None:
-        """Return the layout of the view for a layout of its input; None if none expresses it."""
+        """Return the layout of the view for a layout of the input."""
 
     @abstractmethod
     def seen(self, array: np.ndarray) -> np.ndarray:
         """Return the view of an array."""
 
     def in_tile(self, tile: NDArray[np.int64], after: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return a tile of the view, of shape ``after``; by default elements keep their order."""
+        """Return a tile of the view, of shape ``after``; by default with its elements in order."""
         return tile.reshape(after)
 
 
@@ -297,7 +288,7 @@ class Permuted(Step):
         found = permuted(layout, inverse)
         if found is not None:
             return found
-        # Elements of a tile may move in more ways than exchanging rows with columns.
+        # The elements of a tile may move in other ways than exchanging rows with columns.
         ordered = replace(
             layout,
             shape=tuple(layout.shape[axis] for axis in inverse),

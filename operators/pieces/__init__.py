@@ -1,4 +1,4 @@
-"""Programs in physical pieces: operators as the paper's hardware description builds them."""
+"""Programs in physical pieces, as in the paper's hardware description."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Lower a program of tiles to a program of physical pieces, as in the paper's hardware.
 
-A product reads its first operand row by row and its second as whole tiles, each from a buffer that
-repeats it as often as needed. If the first operand is computed, it is buffered as a whole instead.
-Sums go over pieces and then over tiles, in a buffer of the size of the result.
+A product reads rows of pieces of its first operand and whole tiles of its second, from buffers that
+repeat them as often as needed. If the first operand is computed, it is buffered as whole tiles, and
+the second one row by row. Sums go over pieces, then over tiles in a buffer of the result's size.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
@@ -57,19 +57,20 @@ from operators.tiles.grid import Grid, positions
 from operators.tiles.tensor import Tensor
 
 LINK_DEPTH: Final = 4
-"""Slots of a link: two FIFOs of two slots, with a register between them."""
+"""Slots of a link, which is two FIFOs of two slots with a register between them."""
 
 LINK: Final = Hop(2, 2)
 DIRECT_DEPTH: Final = 2
 
 
 def in_pieces(program: Program, rows: int, cols: int) -> Program:
-    """Return ``program`` with each tile in pieces of ``rows`` x ``cols``, as in hardware.
+    """Return ``program`` with each tile in pieces of ``rows`` x ``cols`` numbers, as in hardware.
 
-    Each operator is named after the original operator and its part, as in ``matmul_sum_1_product``.
+    The name of an operator is the original operator's with a part, such as
+    ``matmul_sum_1_product``.
 
     Raises:
-        ProgramError: pieces that are not squares, an operator or a tile that cannot be lowered.
+        ProgramError: the pieces are not squares, or an operator or a tile cannot be lowered.
     """
     if rows != cols or rows < 1:
         raise ProgramError(f"pieces of {rows}x{cols}: expected squares, as in 16x16")
@@ -86,8 +87,7 @@ def in_pieces(program: Program, rows: int, cols: int) -> Program:
 class _Grid(NamedTuple):
     """A stream of pieces: dimensions ``outer`` of tiles, and ``tile`` of the pieces in a tile.
 
-    Attributes:
-        by_columns: the pieces of a tile come column by column.
+    With ``by_columns``, the pieces of a tile come column by column.
     """
 
     stream: Stream
@@ -105,8 +105,6 @@ class _Grid(NamedTuple):
 
 
 class _Lowering:
-    """The state of lowering: streams that were lowered, and loads that wait for a reader."""
-
     def __init__(self, program: Program, lowered: Program, size: int) -> None:
         self._program: Final = program
         self._lowered: Final = lowered
@@ -158,7 +156,7 @@ class _Lowering:
         )
 
     def _tile(self, kind: StreamType) -> tuple[tuple[int, ...], tuple[int, int], TileType]:
-        """Return a stream's shape, its tiles in pieces, and the piece."""
+        """Return the shape of a stream, the size of its tiles in pieces, and the piece's type."""
         tile, size = kind.value, self._size
         if not isinstance(tile, TileType):
             self._refuse(f"a stream of {tile}", "tiles")
@@ -177,9 +175,9 @@ class _Lowering:
         *inputs: Stream,
         direct: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Stream, ...]:
-        """Add an operator as a part of the current one, whose name it gets, followed by ``part``.
+        """Add an operator for ``part`` of the current one.
 
-        Its inputs are links. An input in ``direct`` is a single FIFO of the given depth instead.
+        Its inputs are links, except that inputs in ``direct`` are single FIFOs of given depths.
         """
         node = self._program.nodes[self._at]
         name = f"{node.name}_{part}" if part else node.name
@@ -196,7 +194,7 @@ class _Lowering:
     def _read(
         self, stream: Stream, grid: tuple[int, ...], piece: TileType, *, by_columns: bool
     ) -> Stream:
-        """Return the pieces of a load, row by row or column by column; each reader has a branch."""
+        """Return the pieces of a load, row by row or column by column; each reader has a copy."""
         if stream not in self._branches:
             reader, self._at = self._at, self._loads[stream]
             load = self._program.nodes[self._at].operator
@@ -210,13 +208,13 @@ class _Lowering:
             self._branches[stream] = [
                 _Grid(each, grid[:-2], (grid[-2], grid[-1]), by_columns) for each in streams
             ]
-        found = self._branches[stream].pop(0)
-        if found.shape != grid or found.by_columns != by_columns:
+        branch = self._branches[stream].pop(0)
+        if branch.shape != grid or branch.by_columns != by_columns:
             self._refuse("a load that is read in two orders", "one order of pieces")
-        return found.stream
+        return branch.stream
 
     def _buffered(self, part: str, pieces: Stream, rank: int, times: int | None) -> Stream:
-        """Buffer groups of ``rank`` dimensions of ``pieces``; return each group ``times`` times."""
+        """Buffer groups of ``rank`` dimensions of ``pieces``; return each ``times`` times."""
         shape = tuple(int(str(each)) for each in pieces.type.shape)
         outer, inner, piece = shape[:-rank], shape[-rank:], tile_of(pieces)
         count = math.prod(inner)
@@ -313,12 +311,7 @@ class _Lowering:
 
 @dataclass(frozen=True)
 class LoadPieces(Pieces):
-    """Reads the tiles of a load piece by piece; a stop closes the dimensions that end there.
-
-    Attributes:
-        load: the load of the tiles.
-        by_columns: the pieces of a tile come column by column.
-    """
+    """Reads the tiles of ``load`` piece by piece, with ``by_columns`` column by column."""
 
     conducted = True
     kind = "memory"
@@ -335,7 +328,7 @@ class LoadPieces(Pieces):
     @override
     def off_chip_tensor(self, inputs: Types, outputs: Types) -> OffChipTensor:
         tile = self.tile()
-        size = tile.rows * tile.cols  # pieces are one behind the other
+        size = tile.rows * tile.cols  # pieces are consecutive in memory
         shape = outputs[0].count, size
         return OffChipTensor(shape, tile.dtype, source=self, tile=(1, size))
 
@@ -357,7 +350,7 @@ class LoadPieces(Pieces):
             unit.charge(1)
 
     def _numbers(self, size: int, inner: tuple[int, ...]) -> Iterator[int]:
-        """Yield the row-major number in the tensor of each piece, in the order of the pieces."""
+        """Yield the row-major number in the tensor of each piece that is sent."""
         load = self.load
         width = Tensor.of(load.tensor).shape[-1] // size
         high, wide = load.tile[0] // size, load.tile[1] // size
@@ -373,9 +366,7 @@ class LoadPieces(Pieces):
 class StorePieces(Pieces):
     """Writes pieces; takes a piece when the memory has the requests of all pieces before it.
 
-    Attributes:
-        by_columns: the pieces of a tile come column by column.
-        shape: of the stored tensor; None for the shape of the tiles side by side.
+    ``shape`` is the shape of the stored tensor; None for the matrix of a LinearOffChipStore.
     """
 
     conducted = True
@@ -424,7 +415,6 @@ class StorePieces(Pieces):
             ports.stored[self.output] = self._tensor(ports.input_types[0], stored)
 
     def _tensor(self, source: StreamType, stored: list[np.ndarray]) -> np.ndarray:
-        """Return the stored tensor, tiles side by side as by a ``LinearOffChipStore``."""
         sizes = [int(str(size)) for size in source.shape]
         outer, width = math.prod(sizes[:-3]), sizes[-3]
         rows, cols = stored[0].shape

@@ -1,10 +1,10 @@
-"""Operators on pieces and buffers of pieces, as the paper's hardware has them.
+"""Operators on pieces and buffers of pieces, as in the paper's hardware.
 
 A unit takes its inputs and sends its outputs in one cycle, when all are ready.
 
-A buffer has sets of pieces, and is read when a token of pieces is complete. A cycle lies between
-the choice of a free set and the first piece that is stored in it. A token is a tile of all its
-pieces, one below the other.
+A buffer stores pieces in sets. A token is a group of pieces that is read together, once it is
+complete; its value is a tile of all pieces, one below the other. A cycle lies between the choice of
+a free set and the first piece in it.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
@@ -36,18 +36,14 @@ MOST_PIECES: Final = SETS * PIECES_OF_A_SET
 IDLE_CYCLES: Final = 256
 
 FREED: Final = TileType(1, 1, np.dtype(np.uint8))
-"""The type of an element that frees a set; its stop also drops the token."""
+"""The type of an element that frees a set; with a stop it also drops the token."""
 
 _FREED: Final = Tile(1, 1, FREED.dtype)
 
 
 @dataclass(frozen=True)
 class Pieces(Operator):
-    """An operator on pieces with given output types.
-
-    Attributes:
-        shapes: of the outputs.
-    """
+    """An operator on pieces; its outputs have the given ``shapes``."""
 
     shapes: tuple[tuple[Dim, ...], ...]
     piece: TileType
@@ -77,9 +73,9 @@ class ComputePieces(Pieces, ComputeOperator):
 
 @dataclass(frozen=True)
 class MapPieces(ComputePieces):
-    """Takes a piece of every input and sends one, with the stop of the first.
+    """Applies a function to a piece of each input; the stop is that of the first input.
 
-    If it is ``swapped``, the function's operands are in the opposite order of the inputs.
+    If it is ``swapped``, the operands of the function are in the opposite order.
     """
 
     conducted = True
@@ -112,7 +108,7 @@ class MapPieces(ComputePieces):
 
 @dataclass(frozen=True)
 class PromotePieces(Pieces):
-    """Adds a dimension of size 1: stops of at least ``level`` become one more."""
+    """Adds a dimension of size 1: stops of at least ``level`` close one dimension more."""
 
     conducted = True
 
@@ -148,7 +144,7 @@ class BroadcastPieces(Pieces):
 
 @dataclass(frozen=True)
 class AccumPieces(ComputePieces):
-    """Sums the innermost dimension; waits for room only with the last piece of a group."""
+    """Sums the innermost dimension; only the last piece of a group waits for a slot."""
 
     conducted = True
 
@@ -171,7 +167,7 @@ class AccumPieces(ComputePieces):
 
 @dataclass(frozen=True)
 class RepeatPieces(Pieces):
-    """Sends each token ``times`` times, at least once, and takes a cycle more to drop it."""
+    """Sends each token ``times`` times, and takes one more cycle to drop it."""
 
     conducted = True
 
@@ -191,9 +187,10 @@ class RepeatPieces(Pieces):
 
 @dataclass(frozen=True)
 class BigTile(ComputePieces):
-    """Sums tiles of pieces: fills, accumulates, drains; a buffer holds the partial sums.
+    """Sums tiles of pieces; a buffer behind it holds the partial sums.
 
-    A drained sum is rounded to the type ``total``.
+    The first tile of a group fills the buffer, and the next ones are added to it. The sums of the
+    last tile are rounded to the type ``total`` and sent.
     """
 
     conducted = True
@@ -264,34 +261,24 @@ def _sum(total: np.ndarray | None, value: object) -> np.ndarray:
 
 
 class _Filling:
-    """The set into which the next piece goes.
-
-    Attributes:
-        pieces: the number of pieces in it; 0 if the next piece takes a new set.
-    """
-
     def __init__(self) -> None:
         self.pieces = 0
+        """The number of pieces in the current set; 0 if the next piece takes a new set."""
 
     def store(self, *, ends: bool) -> bool:
-        """Store a piece; return whether its set is complete then.
+        """Store a piece; return whether it completes its set.
 
-        The end of a token completes a set, unless its only piece there is the first one.
+        The end of a token completes a set, unless the set has no other piece.
         """
-        left = self.pieces > 0 and (ends or self.pieces + 1 == PIECES_OF_A_SET)
-        self.pieces = 0 if left else self.pieces + 1
-        return left
+        is_complete = self.pieces > 0 and (ends or self.pieces + 1 == PIECES_OF_A_SET)
+        self.pieces = 0 if is_complete else self.pieces + 1
+        return is_complete
 
 
 class _Sets:
-    """The free sets, and the chosen one.
-
-    Attributes:
-        dropped_cycle: the latest cycle in which a token was dropped.
-    """
-
     def __init__(self, cycle: int) -> None:
         self.dropped_cycle = -1
+        """The latest cycle in which a token was dropped."""
         self._free: Final = set(range(SETS))
         self._chosen: int | None = None
         self._cycle = cycle  # of the next choice, if a set is free
@@ -299,12 +286,11 @@ class _Sets:
         self._held: Final[deque[int]] = deque()
 
     @property
-    def held(self) -> bool:
-        """Whether tokens are stored that will be dropped."""
+    def are_held(self) -> bool:
         return bool(self._held)
 
     def ready_cycle(self, cycle: int) -> int | None:
-        """Return the ready cycle of the next set, seen from ``cycle``; None if no set is free."""
+        """Return when the next set is ready, as known in ``cycle``; None if no set is free."""
         self._choose(cycle)
         return None if self._chosen is None else self._cycle + 1
 
@@ -326,7 +312,7 @@ class _Sets:
             self.dropped_cycle = cycle
 
     def _choose(self, cycle: int) -> None:
-        """Choose the highest free set, if the choice was due up to ``cycle``."""
+        """Choose the highest free set, if the choice is due by ``cycle``."""
         if self._chosen is None and self._free and self._cycle <= cycle:
             self._chosen = max(self._free)
             self._free.remove(self._chosen)
@@ -338,12 +324,10 @@ def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
 
 @dataclass(frozen=True)
 class TokenPieces(Pieces):
-    """The half of a buffer that stores: takes pieces, and receives the sets that are free again.
+    """The half of a buffer that stores pieces, and receives the sets that are free again.
 
-    Nothing is stored in the cycle in which a token is dropped, and in the first 256 cycles.
-
-    Attributes:
-        inner: dimensions of a token.
+    No piece is stored in a cycle in which a token is dropped, and in the first 256 cycles.
+    ``inner`` is the shape of a token.
     """
 
     conducted = True
@@ -392,7 +376,7 @@ class TokenPieces(Pieces):
             data.take()
             unit.charge(1)
         await _take_freed(ports, sets)
-        while sets.held:
+        while sets.are_held:
             await ports.inputs[1].peek()
             await _take_freed(ports, sets)
         ports.on_chip.release(unit, room, unit.now)
@@ -417,9 +401,9 @@ async def _until_room(ports: Ports, sets: _Sets, *, new: bool) -> None:
 
 
 async def _take_freed(ports: Ports, sets: _Sets) -> None:
-    """Take the sets that were freed up to now, each in the cycle of its arrival."""
+    """Take the sets that were freed up to now, each in the cycle in which it arrived."""
     unit, freed = ports.unit, ports.inputs[1]
-    while sets.held:
+    while sets.are_held:
         if not freed.queue:
             await ports.clock.reach(unit, unit.now, watching=(freed,))
         if not freed.queue or freed.head_cycle > unit.now:
@@ -431,11 +415,10 @@ async def _take_freed(ports: Ports, sets: _Sets) -> None:
 
 @dataclass(frozen=True)
 class ReadPieces(Pieces):
-    """The half of a buffer that reads: n + 1 cycles a token of n pieces; frees its sets.
+    """The half of a buffer that reads tokens; a token of n pieces takes n + 1 cycles.
 
-    Attributes:
-        inner: dimensions of a token.
-        times: how often each is read; the last reading frees it.
+    ``inner`` is the shape of a token. Each token is read ``times`` times, and the last reading
+    frees its sets.
     """
 
     conducted = True
@@ -467,8 +450,8 @@ class ReadPieces(Pieces):
                 if value.data is not None:
                     tile = self.tile(value.data[at * tile.rows : (at + 1) * tile.rows])
                 last = level == rank
-                left = frees and filling.store(ends=last)
-                if frees and (left or last):
+                is_complete = frees and filling.store(ends=last)
+                if frees and (is_complete or last):
                     await freed.send((_FREED, int(last)))
                 sink.put((tile, rank + stop if last else level))
                 unit.charge(1)

@@ -1,3 +1,3 @@
-"""Operations of operators on streams: read them, handle stops, unpack tuples for functions."""
+"""Reading of streams by operators: iteration, bare stops, tuples."""
 
 from __future__ import annotations

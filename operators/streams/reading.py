@@ -84,7 +84,7 @@ def tile_of(stream: Stream | StreamType) -> TileType:
 
 
 def new_tile(value: ValueType, data: np.ndarray | None = None) -> Tile:
-    """Return a tile of type ``value``, which has a static size."""
+    """Return a tile of type ``value``, a tile type with a static size."""
     assert isinstance(value, TileType)
     assert isinstance(value.rows, int)
     assert isinstance(value.cols, int)
@@ -129,7 +129,7 @@ def unpacked_types(types: Iterable[ValueType]) -> tuple[ValueType, ...]:
 
 
 def load_cycles(unit: Unit, value: Value) -> int:
-    """Return the cycles it takes to load the tiles of ``value`` that are in a memory unit."""
+    """Return the cycles for loading the tiles of ``value`` that are in a memory unit."""
     if isinstance(value, Tile):
         return unit.transfer(value.size_bytes) if value.in_memory else 0
     if value.__class__ is tuple:
@@ -138,12 +138,15 @@ def load_cycles(unit: Unit, value: Value) -> int:
 
 
 def charged(unit: Unit, cycles: int) -> int:
-    """Return the cycles to charge for an element that costs ``cycles``: its cost is known later."""
+    """Return the cycles to charge for an element that takes ``cycles``.
+
+    A unit with registers knows the cost of an element some cycles later.
+    """
     return cycles + unit.registers.cost_cycles if cycles else 0
 
 
 def placed(value: Value, *, in_memory: bool) -> Value:
-    """Return ``value`` with the flag ``in_memory`` of all its tiles as given."""
+    """Return ``value`` with ``in_memory`` set in all its tiles."""
     if isinstance(value, Tile):
         return value.placed(in_memory=in_memory)
     if value.__class__ is tuple:
@@ -152,7 +155,7 @@ def placed(value: Value, *, in_memory: bool) -> Value:
 
 
 def tracked_as(value: Value, operands: Iterable[Value]) -> Value:
-    """Return ``value`` with the errors of ``operands``, if a function dropped the errors."""
+    """Return ``value`` with the rounding errors of ``operands``, if the function dropped them."""
     if not tracks_errors():
         return value
     if isinstance(value, Tile):
@@ -166,7 +169,6 @@ def tracked_as(value: Value, operands: Iterable[Value]) -> Value:
 
 
 def size_bytes(value: Value) -> int:
-    """Return the bytes of ``value``; for a tuple the sum over its items."""
     if isinstance(value, Tile | Selector):
         return value.size_bytes
     return 1 if isinstance(value, bool) else sum(map(size_bytes, items_of(value)))
@@ -178,14 +180,11 @@ class Values(Generic[V]):
     __slots__ = ("_adds", "_held", "_sink", "_source")
 
     def __init__(self, source: Source, sink: Sink, *, adds: int = 0, held: bool = False) -> None:
-        """Start before the first element.
+        """Pass bare stops on to ``sink``.
 
-        Args:
-            source: the stream of the values.
-            sink: receives the bare stops.
-            adds: the inner dimensions of the output beyond the source's, at least 0.
-            held: an element keeps its slot until ``take``, a bare stop until it is passed on;
-                otherwise elements are dequeued when they are returned.
+        ``adds`` is the number of inner dimensions that the output has in addition. If ``held``, an
+        element keeps its slot until ``take``, and a bare stop until it is passed on. Otherwise
+        elements are dequeued when they are returned.
         """
         self._source: Final = source
         self._sink: Final = sink
@@ -196,7 +195,6 @@ class Values(Generic[V]):
         return self
 
     async def __anext__(self) -> tuple[V, int]:
-        """Wait for the next value; pass on the bare stops before it."""
         source, held = self._source, self._held
         while True:
             # Any: whether the stream carries V was checked when the program was wired.
@@ -238,10 +236,10 @@ class Lockstep(Generic[V]):
         """Start before the first elements.
 
         Args:
-            ports: of the operator.
+            ports: the ports of the operator.
             sink: receives the bare stops; if None, bare stops are returned.
-            adds: the inner dimensions of the output beyond the inputs'; with -n, bare stops inside
-                the innermost n dimensions are returned.
+            adds: the number of inner dimensions that the output has in addition. With -n it has n
+                fewer, and bare stops inside these dimensions are returned.
             held: a bare stop keeps its slots until it has been passed on.
             unpack: return the items of tuples in the place of the tuples.
         """
@@ -290,7 +288,7 @@ class Lockstep(Generic[V]):
                 return shown, stop
 
     async def _passed_on(self, empty: Empty, stop: int) -> bool:
-        """Pass on a bare stop; return False if it has to be returned to the operator."""
+        """Pass on a bare stop, unless the operator receives it; return whether it was passed on."""
         dimension = empty.dimension + self._adds
         if self._sink is None or dimension < 0:
             return False
@@ -327,10 +325,11 @@ def _alike(values: list[Value]) -> bool:
 
 
 class Guided(Generic[V]):
-    """An iterator over the values of an input; for each, the operator reads a group of another.
+    """An iterator over the values of an input; for each value, the operator reads a group.
 
-    A bare stop of the values has an equal one in the stream of groups, outside of any group. The
-    operator calls ``groups.passed`` for every element of a group, including the last one.
+    The groups come from another input. For each bare stop of the values, that input has an equal
+    bare stop outside of any group. The operator calls ``groups.passed`` for every element of a
+    group, including the last one.
     """
 
     __slots__ = ("_begun", "_groups", "_held", "_inner", "_one_group", "_ports", "_sink", "_values")
@@ -345,16 +344,11 @@ class Guided(Generic[V]):
         inner: int = 0,
         held: bool = False,
     ) -> None:
-        """Start before the first value.
+        """Pass the bare stops of ``groups`` outside of groups on to ``sink``; drop them if None.
 
-        Args:
-            ports: of the operator.
-            values: the input whose values are returned.
-            groups: the input with a group for each value.
-            sink: receives the bare stops of ``groups`` outside of groups; None to drop them.
-            inner: the dimensions of the output below the outer ones, which both inputs have.
-            held: an element keeps its slot until ``take``, a bare stop until it is passed on;
-                otherwise elements are dequeued when they are returned.
+        ``inner`` is the number of the output's dimensions inside the dimensions that both inputs
+        have. If ``held``, an element keeps its slot until ``take``, and a bare stop until it is
+        passed on. Otherwise elements are dequeued when they are returned.
         """
         self._ports: Final = ports
         self._values: Final = values
@@ -368,14 +362,13 @@ class Guided(Generic[V]):
 
     @property
     def memory(self) -> tuple[object, ...]:
-        """The part of the past that affects later elements."""
+        """What later elements depend on."""
         return self._values.memory, self._groups.memory, self._begun
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> V:
-        """Wait for the next value; pass on the bare stops before it."""
         values, groups = self._values, self._groups
         source, held = values.source, self._held
         while True:
@@ -437,16 +430,15 @@ class Track:
     """The position of an operator in one of its inputs.
 
     Attributes:
-        port, source: the input.
         element: the last element that was read; None before the first and at the end.
-        stop: the dimensions that the element closes; -1 without an element.
-        level: the dimensions outside of sub-tensors that it closes; below 0 inside a sub-tensor.
+        stop: the number of dimensions that the element closes; -1 without an element.
+        level: how many of them are outside of sub-tensors; below 0 inside a sub-tensor.
     """
 
     __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")
 
     def __init__(self, ports: Ports, port: int, inner: int = 0) -> None:
-        """Start before the first element; a sub-tensor has ``inner`` dimensions."""
+        """Start before the first element of an input with sub-tensors of ``inner`` dimensions."""
         self.port: Final = port
         self.source: Final = ports.inputs[port]
         self.element: Element | None = None
@@ -477,7 +469,6 @@ class Track:
 
     @property
     def outer_dimensions(self) -> int:
-        """The number of dimensions outside of a sub-tensor."""
         return len(self._place) - self._inner
 
     @property
@@ -495,7 +486,6 @@ class Track:
 
     @property
     def described(self) -> str:
-        """The element, its place in its tensor, its producer and the dimensions that it closes."""
         producer = self.source.producer.name
         if self.element is None:
             return f"the end of {producer} at {self._place[::-1]}"
@@ -508,7 +498,10 @@ class Track:
 
 
 async def closing(ports: Ports, low: Track, high: Track) -> None:
-    """Peek the bare stop with which ``low`` has to continue, since ``high`` closes more."""
+    """Peek the bare stop with which ``low`` has to continue, since ``high`` closes more.
+
+    It closes the next dimension that ``low`` has open.
+    """
     element = await low.source.peek()
     if element is not None:
         value = element[0]

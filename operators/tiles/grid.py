@@ -26,8 +26,8 @@ from operators.streams.reading import tile_of
 from operators.tiles.tensor import Elements, Scratch, Tensor
 
 Position: TypeAlias = tuple[tuple[int, ...], int, int | None]
-"""An element of a tensor, or an empty part: the index along each dimension up to a dimension of
-size 0, the number of dimensions that close, and the dimension of size 0, None for an element."""
+"""A position in a tensor: the index along each dimension up to a dimension of size 0, the number of
+dimensions that close there, and the dimension of size 0 (None at an element)."""
 
 
 def positions(shape: Sequence[int]) -> Iterator[Position]:
@@ -57,15 +57,17 @@ def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 _MOST_LISTED: Final = 1 << 16
-"""The most elements of a view that are listed once, instead of being computed each time."""
+"""The most elements of a view that are kept in a list, instead of being computed each time."""
 
 
 Viewed: TypeAlias = tuple[int | None, int, int | None]
-"""The item that is read, the dimensions that close, and the dimension of size 0 if it is empty."""
+"""The number of an item, the number of dimensions that close, and the dimension of size 0.
+
+The first is None for an empty dimension, the last is None for an item.
+"""
 
 
 def numbers_below(count: int) -> str:
-    """Return the range of the numbers of ``count`` items, in words."""
     return f"0 to {count - 1:,}" if count else "none, since there is nothing to read"
 
 
@@ -75,8 +77,8 @@ class View:
 
     Attributes:
         shape: outermost dimension first.
-        strides: items from one element to the next along each dimension.
-        offset: the item of the first element.
+        strides: the step along each dimension, in items.
+        offset: the number of the first item.
     """
 
     shape: tuple[int, ...]
@@ -85,7 +87,7 @@ class View:
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """The lowest and the highest item; None for an empty view."""
+        """The lowest and the highest number of an item; None for an empty view."""
         if not all(self.shape):
             return None
         ends = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
@@ -112,11 +114,11 @@ class View:
 class Grid:
     """The tiles of a tensor.
 
+    The tensor is stored as a matrix: all dimensions except the last are rows.
+
     Attributes:
-        tensor: the tensor; all dimensions except the last are rows of one matrix.
-        tile: rows and columns.
         shape: in tiles, outermost first.
-        count: how many tiles there are.
+        count: the number of tiles.
     """
 
     def __init__(self, operator: str, tensor: Tensor, tile: tuple[int, int]) -> None:
@@ -167,7 +169,7 @@ class Grid:
         return f"a tensor {list(self.tensor.shape)} in tiles of {rows}x{cols}"
 
     def slices(self, number: int) -> tuple[slice, slice]:
-        """Return where tile ``number`` is in the matrix that the tensor is stored as."""
+        """Return the rows and columns of tile ``number`` in the matrix."""
         rows, cols = self.tile
         across = self.shape[-1]
         top, left = number // across * rows, number % across * cols
@@ -180,7 +182,7 @@ class Grid:
         return dtype
 
     def check(self, dtype: np.dtype) -> None:
-        """Refuse a type that changes existing data, or with tiles that begin within a byte."""
+        """Refuse a type that changes existing data, or in which tiles begin within a byte."""
         cols = self.tile[-1]
         if block_format(dtype) is not None:
             self._check_blocks(dtype)
@@ -205,9 +207,9 @@ class Grid:
             )
 
     def tiles(self, ports: Ports) -> Tiles:
-        """Return the tiles as a load hands them out.
+        """Return the tiles that a load sends.
 
-        Single integers that the program gives are real in both modes: they may be addresses.
+        Single integers with data have these data in both modes, since they may be addresses.
         """
         if ports.functional and isinstance(self.tensor, Scratch):
             return _ScratchTiles(self, ports, self.tensor)
@@ -216,13 +218,13 @@ class Grid:
 
     @property
     def has_integers(self) -> bool:
-        """Whether its tiles are single integers that the program gives."""
+        """Whether the tiles are single integers with data."""
         stated = self.tensor.dtype
         single = self.tile == (1, 1) and stated is not None and stated.kind in "iu"
         return single and self.tensor.has_data
 
     def matrix(self, ports: Ports, elements: Elements, dtype: np.dtype) -> np.ndarray:
-        """Return the tensor as the matrix it is stored as, not to be written to."""
+        """Return the tensor as a read-only matrix."""
         shape = self.tensor.shape
         try:
             array = elements.of(kept_as(dtype))
@@ -249,12 +251,11 @@ class Tiles:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The rows of a tile, and the bytes of one row."""
+        """The rows of a tile, and the bytes of a row."""
         rows, cols = self._grid.tile
         return rows, row_bytes(cols, self._dtype)
 
     def __getitem__(self, number: int) -> Tile:
-        """Return tile ``number``, which a reader has to load from memory."""
         if self._elements is None:
             number = 0
         tile = self._made.get(number)

@@ -10,16 +10,16 @@ from fabric import ShapeError, Stream, Tile, TileType
 from fabric.extend import ADDRESS_DTYPE, ValueType, number_in
 
 INTEGER = TileType(1, 1, ADDRESS_DTYPE)
-"""The type of an integer on a stream, as the generators make them."""
+"""The type of the integers that sources emit."""
 
 MOST: Final = int(np.iinfo(ADDRESS_DTYPE).max)
 
 
 def integer(number: int) -> Tile:
-    """Return the tile that carries ``number``; it comes from no memory.
+    """Return a tile with ``number``, which is not in a memory unit.
 
     Raises:
-        ValueError: it is below 0, or takes more than 64 bits.
+        ValueError: the number is below 0, or has more than 64 bits.
     """
     if not 0 <= number <= MOST:
         raise ValueError(f"an integer on a stream is {number:,}: expected 0 to {MOST:,}")
@@ -27,7 +27,7 @@ def integer(number: int) -> Tile:
 
 
 def count_in(tile: Tile, what: str) -> int:
-    """Return the number in ``tile``, at least 0; errors call it ``what``."""
+    """Return the number in ``tile``; refuse a negative one as ``what``."""
     number = number_in(tile)
     if number < 0:
         raise ValueError(f"{what} is {number:,}: expected at least 0")
@@ -44,7 +44,6 @@ def is_integer(value: ValueType) -> bool:
 
 
 def check_integers(operator: str, *streams: Stream) -> None:
-    """Refuse streams of anything but integers."""
     for stream in streams:
         if not is_integer(stream.value):
             raise ShapeError(f"{operator} is given {stream}: expected 1x1 tiles of integers")

@@ -1,11 +1,9 @@
-"""Tensors in off-chip memory: a shape, an element type, and data, which a function or a file gives.
+"""Tensors in off-chip memory: a shape, an element type, and data from a function or a file.
 
 A safetensors file begins with the length of its header in eight bytes. The header is a JSON object
 with the element type, the shape and the place of every tensor. The data follow, row-major and
-little-endian. The format's library checks the header. It returns no bfloat16 arrays for numpy, so
-this module maps the data.
-
-A program writes a Scratch and reads it again in one run.
+little-endian. The library safetensors checks the header. It cannot return bfloat16 data as numpy
+arrays, so this module maps the data.
 """
 
 from __future__ import annotations
@@ -99,12 +97,12 @@ def find(file: Path, name: str) -> Mapped:
 
 @lru_cache(maxsize=8)
 def _header(file: Path, _size_bytes: int, _changed_ns: int) -> tuple[dict[str, Any], int]:
-    """Return the entries of all tensors, and the first byte of the data.
+    """Return the entries of all tensors, and the place of the first byte of the data.
 
-    Cached, since a model's programs use hundreds of tensors of each file.
+    A model's programs use hundreds of tensors of each file, so the header is cached.
     """
     with safe_open(file, framework="numpy"):
-        pass  # it checks all entries
+        pass  # safe_open checks all entries
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(8), "little")
         tensors = msgspec.json.decode(opened.read(length))
@@ -210,22 +208,21 @@ class Tensor:
 
     @property
     def base(self) -> Tensor:
-        """The tensor that this one is a view of; the tensor itself if it is not a view."""
+        """The tensor that this one is a view of; otherwise the tensor itself."""
         return self if self._base is None else self._base
 
     @property
     def has_data(self) -> bool:
-        """Whether it has data, or a callable that makes them."""
         return self._data is not None
 
     def check(self, dtype: np.dtype) -> None:
-        """Refuse existing data that ``dtype`` would change."""
+        """Refuse data in an array that ``dtype`` would change."""
         if isinstance(self._data, np.ndarray):
             check_converts(self._data, dtype)
 
     @property
     def array(self) -> np.ndarray:
-        """The data as given, or made by the callable.
+        """The array that was given, or that the callable returns.
 
         Raises:
             ValueError: the tensor has no data, or data of another shape.
