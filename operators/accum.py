@@ -65,11 +65,11 @@ class Accumulating(ComputeOperator):
                 f"{name} folds rank {self.rank}, but {source} has rank {source.rank}: "
                 f"expected 1 <= rank <= {source.rank}"
             )
-        return self.reduction.check(name, unpacked_types([each.value for each in inputs]))
+        return self.reduction.check(name, unpacked_types([stream.value for stream in inputs]))
 
     @override
     def costs(self, inputs: Types, outputs: Types) -> Costs:
-        operands = unpacked_types([each.value for each in inputs])
+        operands = unpacked_types([stream.value for stream in inputs])
         result = outputs[0].value
         first, artifact = artifact_bytes(inputs[0].value), artifact_bytes(result)
         flops = self.reduction.flops(*operands)
@@ -84,7 +84,7 @@ class Accumulating(ComputeOperator):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        cycles = rates.compute(self.reduction, *unpacked_types([each.value for each in inputs]))
+        cycles = rates.compute(self.reduction, *unpacked_types([stream.value for stream in inputs]))
         cycles, source = max(cycles, rates.load(inputs)), inputs[0]
         # An Accum takes a group before it sends an element; a Scan takes one element.
         group = product(source.shape[len(outputs[0].shape) :])
@@ -196,7 +196,7 @@ class Accum(Accumulating):
         shape = inputs[0].shape
         group = product(shape[-self.rank :])
         result = self.reduction.infer(group, *operands)
-        if is_ragged(group) and any(without_ragged(each) != each for each in operands):
+        if is_ragged(group) and any(without_ragged(operand) != operand for operand in operands):
             # The mean over groups differs from the mean over elements.
             result = wiring.renewed_value(result)
         return (StreamType(shape[: -self.rank], result),)

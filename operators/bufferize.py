@@ -339,7 +339,7 @@ class Streamify(Operator):
 
     async def _refer(self, ports: Ports) -> None:
         sink, unit = ports.sink, ports.unit
-        dimensions = [len(each.shape) for each in (*ports.input_types, *ports.output_types)]
+        dimensions = [len(stream.shape) for stream in (*ports.input_types, *ports.output_types)]
         repeats, rank = dimensions[1] - dimensions[0], dimensions[2] - dimensions[1]
         source, reference = Track(ports, 0), Track(ports, 1, repeats)
         buffers = Guided[BufferReference](

@@ -211,7 +211,6 @@ class Expand(_Repetition):
     async def _repeat(
         self, ports: Ports, value: Value, values: Guided[Value], track: Track
     ) -> None:
-        """Send ``value`` for each element of one group of the reference."""
         reference, sink, rank, unit = ports.inputs[1], ports.sink, self.rank, ports.unit
         buffers = holds_buffers(ports.input_types[0].value)
         while (guide := await reference.receive()) is not None:

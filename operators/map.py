@@ -84,23 +84,23 @@ class Map(ComputeOperator):
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:
         name = f"Map({type(self.function).__name__})"
         check_inputs(name, inputs)
-        operands = self.function.check(name, unpacked_types([each.value for each in inputs]))
+        operands = self.function.check(name, unpacked_types([stream.value for stream in inputs]))
         return (StreamType(inputs[0].shape, self.function.infer(*operands)),)
 
     @override
     def costs(self, inputs: Types, outputs: Types) -> Costs:
-        operands = unpacked_types([each.value for each in inputs])
+        operands = unpacked_types([stream.value for stream in inputs])
         flops = self.function.flops(*operands)
         check_flops(self.function, flops)
         return Costs(
             on_chip_bytes=self.function.operand_bytes(*operands),
             flops=inputs[0].count * flops,
-            artifact_fifo_bytes=sum(artifact_bytes(each.value) for each in (*inputs, *outputs)),
+            artifact_fifo_bytes=sum(artifact_bytes(stream.value) for stream in (*inputs, *outputs)),
         )
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        cycles = rates.compute(self.function, *unpacked_types([each.value for each in inputs]))
+        cycles = rates.compute(self.function, *unpacked_types([stream.value for stream in inputs]))
         cycles = max(cycles, rates.load(inputs))
         if self.to_memory:
             cycles = max(cycles, rates.transfer(outputs[0].value))
@@ -112,16 +112,15 @@ class Map(ComputeOperator):
         if not self.function.elementwise:
             return (f"{type(self.function).__name__} makes another tensor",)
         orders = [
-            each
-            for each in inputs
-            if not isinstance(each, str)
+            order
+            for order in inputs
+            if not isinstance(order, str)
             and isinstance(value, TileType)
-            and (each.rows, each.cols) == (value.rows, value.cols)
+            and (order.rows, order.cols) == (value.rows, value.cols)
         ]
         if not orders:
-            return next(
-                (each,) for each in (*inputs, "it makes other tiles") if isinstance(each, str)
-            )
+            reasons = (order for order in inputs if isinstance(order, str))
+            return (next(reasons, "it makes other tiles"),)
         for other in orders[1:]:
             if other.shape == orders[0].shape and not other.same_order(orders[0]):
                 return (f"it joins ({orders[0]}) with ({other})",)

@@ -218,7 +218,7 @@ class Union(_MergeJoin):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        counts = [each.count for each in inputs]
+        counts = [stream.count for stream in inputs]
         longer = max(counts) if all(map(is_static, counts)) else counts[0]
         return Work(cycles=longer - 1, needs="any")
 
@@ -316,7 +316,7 @@ def _payload_type(value: ValueType) -> ValueType:
 def _lower(left: _Fiber, right: _Fiber) -> int | None:
     """Return the lower of the two current coordinates; None if both groups have ended."""
     coordinates = (left.coordinate, right.coordinate)
-    return min((each for each in coordinates if each is not None), default=None)
+    return min((coordinate for coordinate in coordinates if coordinate is not None), default=None)
 
 
 async def _settle(ports: Ports, left: _Fiber, right: _Fiber) -> int:

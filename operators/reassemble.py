@@ -268,13 +268,13 @@ class EagerMerge(Operator):
     def costs(self, inputs: Types, outputs: Types) -> Costs:
         return Costs(
             artifact_fifo_bytes=(len(inputs) + 1)
-            * sum(artifact_bytes(each.value) for each in outputs)
+            * sum(artifact_bytes(stream.value) for stream in outputs)
         )
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
         # A selector may be sent a cycle before its data arrive.
-        inner = sum(each.count - each.shape[0] for each in inputs) if self.rank else 0
+        inner = sum(stream.count - stream.shape[0] for stream in inputs) if self.rank else 0
         return Work(
             cycles=inner, first_cycles=-1, needs="any", late=(0,), in_memory=all(rates.in_memory)
         )
@@ -322,7 +322,9 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
     """
     sources = ports.inputs
     while True:
-        empty = tuple(each for each in sources if not each.queue and each.closed_cycle is None)
+        empty = tuple(
+            source for source in sources if not source.queue and source.closed_cycle is None
+        )
         heads = [(each.head_cycle, port) for port, each in enumerate(sources) if each.queue]
         if not heads:
             if not empty:
@@ -333,13 +335,13 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
         if not empty:
             if ports.interval_cycles:
                 return cycle, port
-            sent = [each.head_sent_cycle for each in sources if each.queue]
-            ends = [each.closed_cycle for each in sources if not each.queue]
+            sent = [source.head_sent_cycle for source in sources if source.queue]
+            ends = [source.closed_cycle for source in sources if not source.queue]
             latest = max([*sent, *(end for end in ends if end is not None)])
             return min(cycle, latest), port
         # An input that is empty now may still show an element of the same cycle or before.
         await ports.clock.reach(ports.unit, cycle, watching=empty)
-        if not any(each.queue or each.closed_cycle is not None for each in empty):
+        if not any(source.queue or source.closed_cycle is not None for source in empty):
             return cycle, port
 
 

@@ -50,7 +50,7 @@ class Zip(Operator):
             found = ", ".join(map(str, inputs)) or "nothing"
             raise ShapeError(f"Zip is given {found}: expected two streams or more")
         check_inputs("Zip", inputs)
-        value = TupleType(tuple(each.value for each in inputs))
+        value = TupleType(tuple(stream.value for stream in inputs))
         if value.count > MOST_VALUES:
             raise ShapeError(
                 f"Zip makes tuples of {value.count:,} values, including values of nested tuples: "

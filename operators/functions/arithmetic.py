@@ -102,7 +102,7 @@ def roomy(bound: int, *arrays: Array) -> tuple[Array, ...]:
     """
     if bound <= _MOST or not all(map(is_whole, arrays)):
         return arrays
-    return tuple(each.astype(object) for each in arrays)
+    return tuple(array.astype(object) for array in arrays)
 
 
 def plus(left: Array, right: Array) -> Array:

@@ -118,6 +118,15 @@ class Function(_Computing):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class PerElement(Function):
+    flops_per_element: ClassVar[int] = 1
+
+    @override
+    def flops(self, *inputs: Shaped) -> Dim:
+        return self.flops_per_element * inputs[0].rows * inputs[0].cols
+
+
 def zeros(result: TileType, functional: bool) -> Tile:
     """Return the zeros of an empty group; sizes that depend on data are 0."""
     rows, cols = (size if isinstance(size, int) else 0 for size in (result.rows, result.cols))

@@ -29,23 +29,18 @@ from operators.functions.arithmetic import (
     times,
     wide,
 )
-from operators.functions.base import Function, Shaped
+from operators.functions.base import Function, PerElement, Shaped
 
 
 @dataclass(frozen=True)
-class _Unary(Function):
+class _Unary(PerElement):
     operands: ClassVar = 1
     floats: ClassVar[bool] = True
     elementwise: ClassVar = True
-    flops_per_element: ClassVar[int]
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
         return inputs[0]
-
-    @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return self.flops_per_element * inputs[0].rows * inputs[0].cols
 
     @override
     def apply(self, *inputs: Tile) -> Tile:

@@ -17,7 +17,15 @@ from typing_extensions import override
 from fabric import Dim, ShapeError, Tile, TileType, TupleType, dtype_named
 from fabric.extend import ValueType, kept_as, limits, same
 from operators.functions.arithmetic import Array, divided, narrow, wide
-from operators.functions.base import Function, Operand, Reduction, Shaped, State, tile_types
+from operators.functions.base import (
+    Function,
+    Operand,
+    PerElement,
+    Reduction,
+    Shaped,
+    State,
+    tile_types,
+)
 from operators.functions.matmul import Matmul, padded, product
 
 _SCORES: Final = np.dtype(np.float32)
@@ -93,7 +101,7 @@ class AttentionScores(Function):
 
 
 @dataclass(frozen=True)
-class MaskScores(Function):
+class MaskScores(PerElement):
     """Scores with minus infinity where a mask is false, or with a bias added.
 
     One operation per element.
@@ -136,10 +144,6 @@ class MaskScores(Function):
         return scores
 
     @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return inputs[0].rows * inputs[0].cols
-
-    @override
     def apply(self, *inputs: Tile) -> Tile:
         scores, mask = inputs
         data = None
@@ -155,7 +159,7 @@ class MaskScores(Function):
 
 
 @dataclass(frozen=True)
-class Quotient(Function):
+class Quotient(PerElement):
     """Each row of sums divided by its weight, in another element type; one operation per element.
 
     Shapes:
@@ -190,10 +194,6 @@ class Quotient(Function):
                 f"Quotient is given {sums} and {weights}: expected one weight for each row"
             )
         return TileType(sums.rows, sums.cols, dtype_named(self.dtype))
-
-    @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return inputs[0].rows * inputs[0].cols
 
     @override
     def apply(self, *inputs: Tile) -> Tile:
@@ -275,7 +275,7 @@ class RunningMaximum(Reduction):
 
 
 @dataclass(frozen=True)
-class ShiftedExp(Function):
+class ShiftedExp(PerElement):
     """``exp(scores - maximum)``, five operations per element; 0 in columns that are not valid.
 
     Shapes:
@@ -294,6 +294,7 @@ class ShiftedExp(Function):
 
     operands: ClassVar = 3
     floats: ClassVar[bool] = True
+    flops_per_element: ClassVar = 5
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
@@ -305,10 +306,6 @@ class ShiftedExp(Function):
                     "expected a maximum and a factor for each row"
                 )
         return scores
-
-    @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return 5 * inputs[0].rows * inputs[0].cols
 
     @override
     def apply(self, *inputs: Tile) -> Tile:

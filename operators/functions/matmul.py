@@ -433,7 +433,6 @@ class Windows:
     spread: tuple[int, ...]
 
     def count(self, space: Sequence[int]) -> tuple[int, ...]:
-        """Return the number of windows along each dimension of space."""
         size, stride, before, after, dilation, spread = map(np.array, astuple(self))
         padded = before + spread * (np.array(space) - 1) + 1 + after
         counts = (padded - (dilation * (size - 1) + 1)) // stride + 1

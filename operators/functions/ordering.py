@@ -296,7 +296,7 @@ class Extremes(OnAxes):
         flops, left = 0, list(sizes[0])
         for axis, windows in enumerate(self.windows):
             left[axis] = 1
-            flops += apart * math.prod(left) * sum(len(each) - 1 for each in windows)
+            flops += apart * math.prod(left) * sum(len(window) - 1 for window in windows)
             left[axis] = len(windows)
         return flops
 
@@ -306,7 +306,7 @@ class Extremes(OnAxes):
         for axis, windows in enumerate(self.windows):
             moved = np.moveaxis(x, axis - len(self.windows), -1)
             have = moved.shape[-1]
-            inside = ([at for at in each if at < have] for each in windows)
+            inside = ([at for at in window if at < have] for window in windows)
             largest_numbers = [moved[..., each].max(axis=-1, initial=-np.inf) for each in inside]
             x = np.moveaxis(np.stack(largest_numbers, axis=-1), -1, axis - len(self.windows))
         return x

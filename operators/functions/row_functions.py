@@ -15,7 +15,7 @@ from typing_extensions import override
 from fabric import Dim, ShapeError, Tile, TileType
 from fabric.extend import kept_as, limits, same
 from operators.functions.arithmetic import Array, largest, narrow, roomy, total, wide
-from operators.functions.base import Function, Shaped
+from operators.functions.base import Function, PerElement
 from operators.functions.steps import Shape, Step
 from operators.tiles.integers import INTEGER, count_in, integer, is_integer
 
@@ -191,17 +191,13 @@ class LayerNorm(Step):
 
 
 @dataclass(frozen=True)
-class _RowWise(Function):
+class _RowWise(PerElement):
     operands: ClassVar = 1
 
     @override
     def infer(self, *inputs: TileType) -> TileType:
         (x,) = inputs
         return TileType(x.rows, 1, x.dtype)
-
-    @override
-    def flops(self, *inputs: Shaped) -> Dim:
-        return inputs[0].rows * inputs[0].cols
 
     @override
     def apply(self, *inputs: Tile) -> Tile:

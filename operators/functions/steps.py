@@ -52,11 +52,11 @@ class Chain(Function):
         data = self._computed(inputs)
         if data is not None:
             data = data.astype(kept_as(dtype))
-        valid = max((each.valid_rows for each in inputs if each.rows == rows), default=rows)
+        valid = max((tile.valid_rows for tile in inputs if tile.rows == rows), default=rows)
         return Tile(rows, cols, dtype, data, valid_rows=valid)
 
     def _shapes(self, inputs: tuple[Shaped, ...]) -> list[Shape]:
-        return shapes([(each.rows, each.cols) for each in inputs], self.steps)
+        return shapes([(tile.rows, tile.cols) for tile in inputs], self.steps)
 
     def _computed(self, inputs: tuple[Tile, ...]) -> Array | None:
         arrays: list[Array] = []
@@ -101,7 +101,7 @@ class Step:
 
     @property
     def arrays(self) -> tuple[int, ...]:
-        return tuple(each for each in self.reads if not isinstance(each, Number))
+        return tuple(read for read in self.reads if not isinstance(read, Number))
 
     def shape(self, *shapes: Shape) -> Shape:
         """Return the shape of the result; by default the shape to which the arrays broadcast.
@@ -120,8 +120,8 @@ class Step:
         # As in PyTorch, an integer operand beside floating-point numbers is floating-point.
         whole = all(map(is_whole, arrays))
         values: list[Array] = [
-            _number(each.value, whole=whole) if isinstance(each, Number) else next(remaining)
-            for each in self.reads
+            _number(read.value, whole=whole) if isinstance(read, Number) else next(remaining)
+            for read in self.reads
         ]
         with np.errstate(all="ignore"):
             result = carried(self.compute(*values), values)
@@ -129,7 +129,6 @@ class Step:
 
     @property
     def called(self) -> str:
-        """The step's name in errors."""
         return type(self).__name__
 
     def compute(self, *values: Array) -> Array:
@@ -150,7 +149,7 @@ class ComplexProduct(Step):
 
     @override
     def compute(self, *values: Array) -> Array:
-        (a, b), (c, d) = ((each[:, 0::2], each[:, 1::2]) for each in values)
+        (a, b), (c, d) = ((value[:, 0::2], value[:, 1::2]) for value in values)
         return np.stack([a * c - b * d, a * d + b * c], axis=-1).reshape(len(a * c), -1)
 
 
@@ -175,10 +174,10 @@ class Pointwise(Step):
         if limits(self.dtype) is not None and all(map(is_whole, values)):
             if function.bits is None:
                 raise ValueError(f"{self.name} gives integers of integers: expected real numbers")
-            bits = function.bits(*(largest(each).bit_length() for each in values))
+            bits = function.bits(*(largest(value).bit_length() for value in values))
             values = roomy(1 << min(bits, 64), *values)
         elif function.rounds_each:
-            values = tuple(each.astype(kept_as(self.dtype), copy=False) for each in values)
+            values = tuple(value.astype(kept_as(self.dtype), copy=False) for value in values)
         return np.asanyarray(function.function(*values))
 
 
@@ -228,9 +227,9 @@ class Joined(Step):
 
     @override
     def compute(self, *values: Array) -> Array:
-        rows = max(len(each) for each in values)
+        rows = max(len(value) for value in values)
         return np.concatenate(
-            [np.broadcast_to(each, (rows, each.shape[1])) for each in values], axis=1
+            [np.broadcast_to(value, (rows, value.shape[1])) for value in values], axis=1
         )
 
 
@@ -268,7 +267,7 @@ def _number(value: float, *, whole: bool) -> Array:
 
 def renumbered(step: Step, numbers: Mapping[int, int] | Sequence[int]) -> Step:
     """Return ``step`` with other numbers for the arrays that it reads."""
-    reads = (each if isinstance(each, Number) else numbers[each] for each in step.reads)
+    reads = (read if isinstance(read, Number) else numbers[read] for read in step.reads)
     return replace(step, reads=tuple(reads))
 
 
@@ -280,7 +279,7 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     """
     if len(shapes) == 1:
         return shapes[0]
-    rows, cols = ({each for each in sizes if each != 1} for sizes in zip(*shapes, strict=True))
+    rows, cols = ({size for size in sizes if size != 1} for sizes in zip(*shapes, strict=True))
     return _size(rows), _size(cols)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -55,72 +54,12 @@ from operators.sources import Metadata, Selectors
 from operators.tiles.tensor import Tensor
 
 
-@dataclass(frozen=True, eq=False)
-class Masks:
-    """Tiles of masks, one below the other in a table in off-chip memory.
-
-    ``numbers`` has, for each task and each tile of keys that it sees, the number of its tile in the
-    table; -1 for an unmasked tile.
-    """
-
-    table: Tensor
-    tile: tuple[int, int]
-    numbers: Lists
-
-
-def attend(
-    name: str,
-    queries: Stream,
-    keys: Stream,
-    values: Stream,
-    masks: Masks,
-    *,
-    sizes: Sizes,
-    scale: float,
-    dtype: np.dtype,
-) -> Stream:
-    """Return ``softmax(scale * queries @ keys.T + mask) @ values``, [1, tasks] of R x e.
-
-    A task that sees no key gives zeros. ``queries`` are [1, tasks] of R x d, ``keys`` [1, tasks, n]
-    of N x d, ``values`` [1, tasks, n] of N x e. Sizes of ragged dimensions are added to ``sizes``.
-    """
-    values = values.assume(*keys.shape)
-    repeated = Expand(name=f"{name}_queries")(Promote(0)(queries), keys)  # [1, tasks, n] of R x d
-    product = Map(AttentionScores(scale), name=f"{name}_scores")
-    scores = _masked(name, product(repeated, keys), masks, sizes)  # [1, tasks, n] of R x N
-    running = Scan(RunningMaximum(), name=f"{name}_maximum")(scores)  # of (R x 1, R x 1)
-    weights = Map(ShiftedExp(), name=f"{name}_exp")(scores, running)  # of R x N
-    sums = Accum(RescaledSum(), name=f"{name}_weighted")(weights, values, running)  # [1, tasks]
-    return Map(Quotient(dtype_name(dtype)), name=f"{name}_quotient")(sums)
-
-
-def _masked(name: str, scores: Stream, masks: Masks, sizes: Sizes) -> Stream:
-    """Return the masked scores; unmasked tiles bypass the Map."""
-    taken = [number for each in masks.numbers for number in each if number >= 0]
-    count = sum(map(len, masks.numbers))
-    if not taken:
-        return scores
-
-    def loaded(addresses: Stream) -> Stream:
-        return RandomOffChipLoad(masks.table, masks.tile, name=f"{name}_mask_load")(addresses)
-
-    masking = Map(MaskScores(), name=f"{name}_mask")
-    if len(taken) == count:
-        return masking(scores, loaded(integers(masks.numbers, sizes)).assume(*scores.shape))
-    chosen = [[int(number >= 0) for number in each] for each in masks.numbers]
-    route = selectors(chosen, 2, sizes).assume(*scores.shape)
-    plain, partly = Partition(2, name=f"{name}_partly")(scores, route)
-    sizes.extend(dealt((plain, partly), np.concatenate([np.array(each, int) for each in chosen])))
-    tiles = Flatten(0, 1)(loaded(Metadata(np.array(taken, np.int64))()))
-    joined = Reassemble(name=f"{name}_masked")([plain, masking(partly, tiles)], route)
-    return Flatten(0, 1)(joined).assume(*scores.shape)
-
-
 class Attention(Kernel):
     """Scaled dot-product attention, one tile of queries after the other.
 
-    A task is a tile of queries of all heads that share keys. It reads the tiles of keys that it
-    sees. Tasks are ordered by request, then by tile of queries, then by key head.
+    A task is a tile of queries of all heads that share keys. It reads the n tiles of keys that it
+    sees; without any, its result is zeros. Tasks are ordered by request, then by tile of queries,
+    then by key head.
     """
 
     family: ClassVar = "attention"
@@ -152,13 +91,13 @@ class Attention(Kernel):
         # Tensors in off-chip memory are no operands: this kernel loads them by addresses.
         operands = [Operand(queries, heads_layout(heads, queries.shape[-1]))]
         computed = (each for each in (*self._keys, *self._values) if each.is_computed)
-        operands += [Operand(each.view, each.layout(heads)) for each in computed]
+        operands += [Operand(rows.view, rows.layout(heads)) for rows in computed]
         super().__init__(name, operands, result)
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         heads, regions = self.heads, self._regions
-        queries, *computed = [each for each in inputs if isinstance(each, Stream)]
+        queries, *computed = [stream for stream in inputs if isinstance(stream, Stream)]
         packed = self._packed(queries)  # [1, tasks] of rows x d
         tiles = [(each.part.tiles,) for each in (*self._keys, *self._values) if each.is_computed]
         shares = [
@@ -172,7 +111,7 @@ class Attention(Kernel):
         if regions > 1:
             turns = np.arange(heads.tasks)[:, None] % regions
             route = Selectors(turns, regions)()
-            parts = [Flatten(0, 1)(each) for each in results]
+            parts = [Flatten(0, 1)(result) for result in results]
             done = Flatten(0, 1)(Reassemble(name=f"{self.name}_in_order")(parts, route))
         cols = self.results[0].shape[-1]
         if heads.group > 1:
@@ -199,7 +138,7 @@ class Attention(Kernel):
         if regions == 1:
             return [stream]
         dealt = Parallelize(regions, rank=len(inner))(Flatten(len(inner), len(inner) + 1)(stream))
-        return [Promote()(each) for each in dealt]
+        return [Promote()(share) for share in dealt]
 
     def _region(self, number: int, queries: Stream, *computed: Stream) -> Stream:
         heads, visits = self.heads, self._visits
@@ -211,19 +150,38 @@ class Attention(Kernel):
             Reader(f"{name}_{what}", heads, own, tiles, self._sizes).read(rows, _of(rows, streams))
             for what, rows in (("keys", self._keys), ("values", self._values))
         )
-        masks = Masks(
-            Tensor(
-                (visits.count * visits.rows, heads.columns),
-                visits.table,
-                dtype=dtype_name(visits.dtype),
-            ),
-            (visits.rows, heads.columns),
-            [visits.masks[task] for task in own],
-        )
-        dtype = self.results[0].dtype
-        return attend(
-            name, queries, keys, values, masks, sizes=self._sizes, scale=self._scale, dtype=dtype
-        )
+        masks = [visits.masks[task] for task in own]
+        values = values.assume(*keys.shape)  # [1, tasks, n] of N x e
+        repeated = Expand(name=f"{name}_queries")(Promote(0)(queries), keys)  # of R x d
+        product = Map(AttentionScores(self._scale), name=f"{name}_scores")(repeated, keys)
+        scores = self._masked(name, product, masks)  # [1, tasks, n] of R x N
+        running = Scan(RunningMaximum(), name=f"{name}_maximum")(scores)  # of (R x 1, R x 1)
+        weights = Map(ShiftedExp(), name=f"{name}_exp")(scores, running)  # of R x N
+        sums = Accum(RescaledSum(), name=f"{name}_weighted")(weights, values, running)  # [1, tasks]
+        rounded = Quotient(dtype_name(self.results[0].dtype))
+        return Map(rounded, name=f"{name}_quotient")(sums)
+
+    def _masked(self, name: str, scores: Stream, masks: Lists) -> Stream:
+        """Return the masked scores; unmasked tiles, with -1 in ``masks``, bypass the Map."""
+        taken = [number for mask in masks for number in mask if number >= 0]
+        if not taken:
+            return scores
+        visits, sizes = self._visits, self._sizes
+        tile = visits.rows, self.heads.columns
+        shape = visits.count * tile[0], tile[1]
+        table = Tensor(shape, visits.table, dtype=dtype_name(visits.dtype))
+        load = RandomOffChipLoad(table, tile, name=f"{name}_mask_load")
+        masking = Map(MaskScores(), name=f"{name}_mask")
+        if len(taken) == sum(map(len, masks)):
+            return masking(scores, load(integers(masks, sizes)).assume(*scores.shape))
+        is_masked = [[int(number >= 0) for number in mask] for mask in masks]
+        route = selectors(is_masked, 2, sizes).assume(*scores.shape)
+        plain, masked = Partition(2, name=f"{name}_partly")(scores, route)
+        numbers = np.concatenate([np.array(flags, int) for flags in is_masked])
+        sizes.extend(dealt((plain, masked), numbers))
+        tiles = Flatten(0, 1)(load(Metadata(np.array(taken, np.int64))()))
+        joined = Reassemble(name=f"{name}_masked")([plain, masking(masked, tiles)], route)
+        return Flatten(0, 1)(joined).assume(*scores.shape)
 
 
 def heads_layout(heads: Heads, columns: int) -> Layout:

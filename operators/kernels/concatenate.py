@@ -36,7 +36,7 @@ class Concatenate(Kernel):
 
     @staticmethod
     def of(name: str, parts: Sequence[View], dim: int, schedule: Schedule) -> Concatenate:
-        sizes = [each.shape[dim] for each in parts]
+        sizes = [part.shape[dim] for part in parts]
         lead, last = parts[0].shape[:dim], parts[0].shape[dim + 1 :]
         tile = list(rows_layout(parts[0].shape, schedule.tile_rows, parts[0].shape[-1]).tile)
         tile[dim] = math.gcd(*sizes, tile[dim])
@@ -67,12 +67,12 @@ class Concatenate(Kernel):
 
 def _walks(parts: Sequence[View], tile: tuple[int, ...]) -> list[Layout]:
     """Return a layout for each part, with one tile size in which all parts can be read."""
-    layouts = [Layout.tiled(each.shape, tile) for each in parts]
+    layouts = [Layout.tiled(part.shape, tile) for part in parts]
     for dim in range(len(tile)):
         if all(each.pull(layout) is not None for each, layout in zip(parts, layouts, strict=True)):
             break
         tile = (*tile[:dim], 1, *tile[dim + 1 :])
-        layouts = [Layout.tiled(each.shape, tile) for each in parts]
+        layouts = [Layout.tiled(part.shape, tile) for part in parts]
     return layouts
 
 
@@ -85,21 +85,21 @@ def parts_of(view: View, dim: int) -> tuple[View, ...]:
     for step, before in view.steps:
         match step:
             case Permuted(dims):
-                along, parts = dims.index(along), tuple(each.permuted(dims) for each in parts)
+                along, parts = dims.index(along), tuple(part.permuted(dims) for part in parts)
             case Expanded(shape):
                 place = along + len(shape) - len(before)
-                parts = tuple(each.expanded(_with(shape, place, each, along)) for each in parts)
+                parts = tuple(part.expanded(_with(shape, place, part, along)) for part in parts)
                 along = place
             case Reshaped(shape):
                 kept = _kept(before, along, shape)
                 if kept is None:
                     return (view,)
-                parts = tuple(each.reshaped(_with(shape, kept, each, along)) for each in parts)
+                parts = tuple(part.reshaped(_with(shape, kept, part, along)) for part in parts)
                 along = kept
             case Sliced(cut, first, count):
                 if cut == along:
                     return (view,)
-                parts = tuple(each.sliced(cut, first, count) for each in parts)
+                parts = tuple(part.sliced(cut, first, count) for part in parts)
     return parts if along == dim else (view,)
 
 

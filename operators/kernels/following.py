@@ -77,7 +77,7 @@ def _all_whole(
     views: Sequence[View], dims: tuple[int, ...], layout: Layout
 ) -> tuple[Layout, ...] | None:
     """Return ``layout`` for each view, whole along ``dims``; None if a view cannot be read so."""
-    layouts = [with_sizes(layout, dims, [each.shape[dim] for dim in dims]) for each in views]
+    layouts = [with_sizes(layout, dims, [view.shape[dim] for dim in dims]) for view in views]
     gives = all(_gives(each, one) for each, one in zip(views, layouts, strict=True))
     return tuple(layouts) if gives else None
 
@@ -97,7 +97,7 @@ def readable(views: Sequence[View], wish: Layout, *, whole_rows: bool) -> Layout
 
 def _all_give(views: Sequence[View], layout: Layout) -> bool:
     """Whether tiles of a layout can be read from all views, which broadcast to its shape."""
-    return all(_gives(each.expanded(layout.shape), layout) for each in views)
+    return all(_gives(view.expanded(layout.shape), layout) for view in views)
 
 
 def _gives(view: View, layout: Layout) -> bool:

@@ -157,7 +157,7 @@ def _dropped(stored: Sequence[Operand], needs: Needs, room_bytes: int) -> list[O
     """Return the stored operands that cannot be kept on chip, the largest first."""
     kept = sorted(stored, key=lambda each: needs.operands[each].kept_bytes)
     dropped = []
-    while sum(needs.operands[each].kept_bytes for each in kept) > room_bytes:
+    while sum(needs.operands[operand].kept_bytes for operand in kept) > room_bytes:
         dropped.append(kept.pop())
     return dropped
 
@@ -231,7 +231,7 @@ def _only_read_by(model: Model, kernel: RowLocal) -> RowLocal | None:
         if not isinstance(other, RowLocal):
             continue
         (result,) = other.results
-        reading = [each for each in kernel.operands if each.view.source is result]
+        reading = [operand for operand in kernel.operands if operand.view.source is result]
         readers = model.readers().get(result)
         if reading and len(reading) == readers and all(map(_as_it_comes, reading)):
             return other

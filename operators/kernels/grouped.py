@@ -69,7 +69,12 @@ class GroupedProduct(Kernel):
         tile = (self.tile, cols) if summed else (inner, self.tile)
         if self.transposed:
             tile = tile[::-1]
-        rows = routed.data if summed else self._repeated(routed.data, tiles)  # [n, J]
+        rows = routed.data  # [n, J]
+        if not summed:
+            rows = tuple(
+                Repeat(tiles, name=f"{self.name}_repeat_r{region}")(each)
+                for region, each in enumerate(rows)
+            )
         readings = routed.origins
         if routed.share > 1:
             readings = tuple(ExpertAddresses(tiles)(each) for each in readings)  # [n, J, 1]
@@ -89,12 +94,6 @@ class GroupedProduct(Kernel):
                     data.append(Map(Matmul(self.transposed), name=unit)(*factors))
             products.append(routed.with_data(form_of(result), data).flat())
         return products
-
-    def _repeated(self, rows: Sequence[Stream], times: int) -> list[Stream]:
-        return [
-            Repeat(times, name=f"{self.name}_repeat_r{region}")(each)
-            for region, each in enumerate(rows)
-        ]
 
 
 def _loaded(
@@ -135,8 +134,8 @@ class RaggedMap(Kernel):
         kind = "e" if form.packing is None else "r"
         for number, streams in enumerate(zip(*(each.data for each in operands), strict=True)):
             alike = [
-                each if each.shape == streams[0].shape else each.assume(*streams[0].shape)
-                for each in streams[1:]
+                stream if stream.shape == streams[0].shape else stream.assume(*streams[0].shape)
+                for stream in streams[1:]
             ]
             data.append(Map(self.chain, name=f"{self.name}_{kind}{number}")(streams[0], *alike))
         return (first.with_data(form, data).flat(),)
@@ -145,10 +144,10 @@ class RaggedMap(Kernel):
 def common_form(forms: Sequence[Routed], *, whole_rows: bool) -> Routed:
     """Return the form in which operands are joined: tiles only if they have one packing."""
     first = forms[0]
-    if any(each.packing is not first.packing for each in forms):
+    if any(form.packing is not first.packing for form in forms):
         return Routed(first.routing, Spread.ROWS)
-    if first.spread is Spread.ROWS or all(each.spread is Spread.PACKED for each in forms):
+    if first.spread is Spread.ROWS or all(form.spread is Spread.PACKED for form in forms):
         return first
-    if whole_rows or any(each.spread is not Spread.TILED for each in forms):
+    if whole_rows or any(form.spread is not Spread.TILED for form in forms):
         return Routed(first.routing, Spread.PACKED, first.packing)
     return first

@@ -77,15 +77,19 @@ class Model:
         """Return the kernels on a cycle of a loop, in order."""
         begun, reached = set(loop.states.values()), set[Source]()
         for kernel in self.kernels:
-            if kernel in begun or any(each.view.source in reached for each in kernel.operands):
+            if kernel in begun or any(
+                operand.view.source in reached for operand in kernel.operands
+            ):
                 reached.update(kernel.results)
         ends, on_cycle = set(loop.behind.values()), list[Kernel]()
         read = set[Source]()
         for kernel in reversed(self.kernels):
-            if kernel in ends or any(each in read and each in reached for each in kernel.results):
+            if kernel in ends or any(
+                result in read and result in reached for result in kernel.results
+            ):
                 on_cycle.append(kernel)
                 if kernel not in begun:
-                    read.update(each.view.source for each in kernel.operands)
+                    read.update(operand.view.source for operand in kernel.operands)
         return tuple(reversed(on_cycle))
 
 
@@ -211,7 +215,7 @@ class _Joints:
 
 
 def _load_name(kernel: Kernel, index: int) -> str:
-    names = [each.view.source.name for each in kernel.operands]
+    names = [operand.view.source.name for operand in kernel.operands]
     name = f"{kernel.name}_load_{names[index]}"
     return name if names.count(names[index]) == 1 else f"{name}_{index}"
 

@@ -83,18 +83,18 @@ class Product(Kernel):
         rights, addends = [right], [] if added is None else [added.expanded(nest.result.shape)]
         if nest.units > 1:
             rights = _dealt(right, nest, 0)
-            addends = [one for each in addends for one in _dealt(each, nest, nest.last)]
+            addends = [one for addend in addends for one in _dealt(addend, nest, nest.last)]
         operands = (
             Operand(left, nest.reading_left, resident=nest.order != "output"),
             *(Operand(each, reading, resident=once) for each in rights),
-            *(Operand(each, nest.of_unit, broadcasts=(0, 1)) for each in addends),
+            *(Operand(addend, nest.of_unit, broadcasts=(0, 1)) for addend in addends),
         )
         result = nest.result if keeps is None else nest.whole_rows(keeps)
         super().__init__(name, operands, Computed(name, result.shape, dtype, result))
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
-        streams = [each for each in inputs if isinstance(each, Stream)]
+        streams = [stream for stream in inputs if isinstance(stream, Stream)]
         units = self.nest.units
         left, rights, addends = streams[0], streams[1 : units + 1], streams[units + 1 :]
         lefts = [left] if units == 1 else Broadcast(units)(left)
@@ -120,10 +120,9 @@ class Product(Kernel):
         return Map(ScaledAdd(*self.factors), name=f"{name}_add")(product, addend)
 
     def _in_turn(self, products: Sequence[Stream]) -> Stream:
-        """Merge the streams of all units, one tile of each in turn."""
         units, count = len(products), self.nest.of_unit.count
         turns = np.tile(np.arange(units), count)
-        parts = [redimensioned(each, (count,)) for each in products]
+        parts = [redimensioned(product, (count,)) for product in products]
         order = Selectors(turns[:, np.newaxis], units, name=f"{self.name}_turns")()
         joined = Reassemble(name=f"{self.name}_join")(parts, order)
         return redimensioned(joined, (1, *self.nest.result.trips))
@@ -200,7 +199,7 @@ class Nest:
         return (*batches, *middle, *inner)
 
     def _along(self, dims: range | tuple[int, ...]) -> tuple[Loop, ...]:
-        return tuple(each for each in self.left.loops if each.dim in dims and each.trips > 1)
+        return tuple(loop for loop in self.left.loops if loop.dim in dims and loop.trips > 1)
 
     @property
     def groups(self) -> int:
@@ -214,7 +213,7 @@ class Nest:
 
     @property
     def trips(self) -> tuple[int, ...]:
-        return tuple(each.trips for each in self.loops)
+        return tuple(loop.trips for loop in self.loops)
 
     @property
     def reading_left(self) -> Layout:
@@ -257,14 +256,14 @@ class Nest:
 
     def _across(self, step: int) -> tuple[Loop, ...]:
         return tuple(
-            Loop(each.trips, step, self.last) if each.dim is None else each
-            for each in self.loops
-            if each.dim != self.last
+            Loop(loop.trips, step, self.last) if loop.dim is None else loop
+            for loop in self.loops
+            if loop.dim != self.last
         )
 
     def whole_rows(self, cols: int) -> Layout:
         """Return the layout of a result with ``cols`` columns, all in one tile."""
-        loops = (each for each in self.loops if each.dim not in {None, self.last})
+        loops = (loop for loop in self.loops if loop.dim not in {None, self.last})
         return self._given(tuple(loops), cols, cols)
 
     def _given(self, loops: tuple[Loop, ...], size: int, cols: int) -> Layout:
@@ -368,7 +367,7 @@ def _padded(view: View, axis: int, size: int) -> View:
     shape, missing = list(view.shape), [(0, 0)] * len(view.shape)
     shape[axis], missing[axis] = size, (0, size - have)
     stored = view.stored()
-    padded = stored.viewed(stored.name, tuple(shape), lambda array: np.pad(array, missing))
+    padded = stored.viewed(tuple(shape), lambda array: np.pad(array, missing))
     return View.of(replace(padded, base=None))  # a larger tensor, not a view of the smaller one
 
 

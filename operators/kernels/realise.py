@@ -58,9 +58,9 @@ class _Summary:
         self._fusion: Final = fusion
         self.edges: Final = model.edges()
         last = [kernel for kernel in model.kernels if not kernel.results]
-        self._outputs: Final = {*last, *(each for kernel in last for each in kernel.operands)}
-        self._between: Final = [each for each in self.edges if each not in self._outputs]
-        self.through: Final = [each for each in self.edges if self._stores(wired.in_front[each])]
+        self._outputs: Final = {*last, *(operand for kernel in last for operand in kernel.operands)}
+        self._between: Final = [edge for edge in self.edges if edge not in self._outputs]
+        self.through: Final = [edge for edge in self.edges if self._stores(wired.in_front[edge])]
         parts: list[tuple[Kernel | Operand, range]] = [
             *wired.operands.items(),
             *wired.kernels.items(),
@@ -75,16 +75,18 @@ class _Summary:
 
     def _group_bytes(self, group: tuple[Kernel, ...]) -> int:
         operators = [self._wired.kernels[kernel] for kernel in group]
-        operators += [self._wired.operands[each] for kernel in group for each in kernel.operands]
-        return sum(buffer_bytes(self._program, each) for each in operators)
+        operators += [
+            self._wired.operands[operand] for kernel in group for operand in kernel.operands
+        ]
+        return sum(buffer_bytes(self._program, operator) for operator in operators)
 
     def unfused_bytes(self) -> int:
-        sources = {each.view.source for each in self._between}
-        return sum(_tensor_bytes(each.shape, each.dtype) for each in sources)
+        sources = {operand.view.source for operand in self._between}
+        return sum(_tensor_bytes(source.shape, source.dtype) for source in sources)
 
     def converter_bytes(self) -> int:
-        operators = [self._wired.operands[each] for each in self._between]
-        return sum(buffer_bytes(self._program, each) for each in operators)
+        operators = [self._wired.operands[operand] for operand in self._between]
+        return sum(buffer_bytes(self._program, operator) for operator in operators)
 
     def channel_bytes(self) -> int:
         places = {node.name: place for place, node in enumerate(self._program.nodes)}
@@ -121,7 +123,7 @@ class _Summary:
         return round(100 * fused / unfused, 1) if unfused else None
 
     def spilled_bytes(self) -> int:
-        return sum(_bytes(self._program, self._wired.operands[each]) for each in self.through)
+        return sum(_bytes(self._program, self._wired.operands[operand]) for operand in self.through)
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) ->
     """
     moves = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
     moves += _named(program, model, wired)
-    return sorted((each for each in moves if each.size_bytes), key=lambda each: -each.size_bytes)
+    return sorted((move for move in moves if move.size_bytes), key=lambda each: -each.size_bytes)
 
 
 def _read(program: Program, model: Model, wired: Wired, fusion: Fusion) -> Iterator[Again]:
@@ -226,7 +228,7 @@ def _tensor_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
 def _bytes(program: Program, places: Iterable[int]) -> int:
     nodes = [program.nodes[place] for place in places]
     costs = [node.operator.costs(node.input_types, node.output_types) for node in nodes]
-    return sum(number_of(program, each.load_bytes + each.store_bytes) or 0 for each in costs)
+    return sum(number_of(program, cost.load_bytes + cost.store_bytes) or 0 for cost in costs)
 
 
 def realised(name: str, model: Model, schedule: Schedule) -> Program:
@@ -287,11 +289,11 @@ def shares(demands: Mapping[str, Demand], flops_per_cycle: int) -> dict[str, int
             ConfigurationError,
         )
     # With one FLOP per cycle each, every unit finishes within ``most`` cycles.
-    least = max((each.elements for each in demands.values()), default=0)
-    most = max((each.cycles(1) for each in demands.values()), default=0)
+    least = max((demand.elements for demand in demands.values()), default=0)
+    most = max((demand.cycles(1) for demand in demands.values()), default=0)
     while least < most:
         cycles = (least + most) // 2
-        if sum(_share(each, cycles) for each in demands.values()) <= flops_per_cycle:
+        if sum(_share(demand, cycles) for demand in demands.values()) <= flops_per_cycle:
             most = cycles
         else:
             least = cycles + 1

@@ -42,7 +42,7 @@ def by_steps(steps: int, layout: Layout) -> Layout:
     """Return the layout of ``steps`` tensors, one after the other, each in ``layout``."""
     loops = [
         Loop(steps, 1, 0),
-        *(each._replace(dim=None if each.dim is None else each.dim + 1) for each in layout.loops),
+        *(loop._replace(dim=None if loop.dim is None else loop.dim + 1) for loop in layout.loops),
     ]
     shape, tile, start = (steps, *layout.shape), (1, *layout.tile), (0, *layout.start)
     return Layout.of_loops(shape, tile, start, loops)

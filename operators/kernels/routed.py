@@ -261,8 +261,11 @@ Places = Callable[[], NDArray[np.int64]]
 """The streams that each selector names, ``[..., hits]``."""
 
 
-class Deal(Kernel):
-    """Send rows to experts in a Partition; ``places`` has the experts of each row."""
+class _ByChoice(Kernel):
+    """A routing kernel; ``places`` has the experts of each row.
+
+    If data choose the experts, ``indices`` are integers that name them.
+    """
 
     family: ClassVar = "routing"
 
@@ -273,18 +276,28 @@ class Deal(Kernel):
         rows: Operand,
         places: Places,
         indices: Operand | None,
-        result: Opaque,
+        result: Source,
     ) -> None:
-        """If data choose, ``indices`` are integers that name the experts of each row."""
         super().__init__(name, (rows,) if indices is None else (rows, indices), result)
         self.routing, self.places = routing, places
+
+    def route(self, indices: Sequence[Streams], places: NDArray[np.int64]) -> Stream:
+        rows = None
+        if indices:
+            *dims, hits = places.shape
+            rows = _in_rows(self.operands[1], indices[0], hits, dims)
+        return selected(rows, places, self.routing.experts, f"{self.name}_choose")
+
+
+class Deal(_ByChoice):
+    """Send rows to experts in a Partition."""
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         places, (result,) = self.places(), self.results
         dims = places.shape[:-1]
         rows = _in_rows(self.operands[0], inputs[0], result.shape[-1], dims)
-        route = _choosing(self, inputs[1:], places)
+        route = self.route(inputs[1:], places)
         dealt = Partition(self.routing.experts, name=self.name)(rows, route)
         return (RoutedStreams(form_of(result), dealt, rows=dealt).flat(),)
 
@@ -296,14 +309,12 @@ class Deal(Kernel):
             program.bind(stream.shape[0], count)
 
 
-class Collect(Kernel):
+class Collect(_ByChoice):
     """Collect routed rows in the order of the tokens, in a Reassemble.
 
     ``places`` has the experts of each row of the result, or of all rows of a token together. If
     ``adds_up``, the rows of a token are added up.
     """
-
-    family: ClassVar = "routing"
 
     def __init__(
         self,
@@ -316,15 +327,15 @@ class Collect(Kernel):
         *,
         adds_up: bool,
     ) -> None:
-        super().__init__(name, (rows,) if indices is None else (rows, indices), result)
-        self.routing, self.places, self.adds_up = routing, places, adds_up
+        super().__init__(name, routing, rows, places, indices, result)
+        self.adds_up = adds_up
 
     @override
     def wire(self, inputs: Sequence[Streams]) -> Sequence[Streams]:
         (result,) = self.results
         assert isinstance(result, Computed)
         rows = as_rows(self.name, RoutedStreams.of(self.operands[0], inputs[0]))
-        order = _choosing(self, inputs[1:], self.places())
+        order = self.route(inputs[1:], self.places())
         rows_in_order = Reassemble(name=self.name)(rows.data, order)
         if self.adds_up:
             rows_in_order = Accum(Sum(), name=f"{self.name}_sum")(rows_in_order)
@@ -335,16 +346,6 @@ class Collect(Kernel):
         # The first token may be the last to finish; until then all rows of an expert wait.
         for expert in range(self.routing.experts):
             program.deepen(f"{self.name}.{expert}", max(1, self.routing.tokens))
-
-
-def _choosing(
-    kernel: Deal | Collect, indices: Sequence[Streams], places: NDArray[np.int64]
-) -> Stream:
-    rows = None
-    if indices:
-        *dims, hits = places.shape
-        rows = _in_rows(kernel.operands[1], indices[0], hits, dims)
-    return selected(rows, places, kernel.routing.experts, f"{kernel.name}_choose")
 
 
 def _in_rows(operand: Operand, tiles: Streams, cols: int, dims: Sequence[int]) -> Stream:

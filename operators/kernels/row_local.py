@@ -36,7 +36,7 @@ class RowLocal(Kernel):
         (result,) = self.results
         assert isinstance(result, Computed)
         dims = 1, *result.layout.trips
-        streams = [redimensioned(each, dims) for each in inputs if isinstance(each, Stream)]
+        streams = [redimensioned(stream, dims) for stream in inputs if isinstance(stream, Stream)]
         return (Map(self.chain, name=self.name)(*streams),)
 
 
@@ -57,31 +57,26 @@ def row_local(
         if values[-1] == len(different):
             different.append(own)
     chained: list[Step] = []
-    shown = list(range(len(different)))
-    for value, operand in enumerate(different):
-        step = _placed(value, operand)
+    pulls = [each.pulled() for each in different]
+    tiles = [(pull.layout.rows, pull.layout.cols) for pull in pulls]
+    arrays = list(range(len(different)))
+    for value, (operand, pulled) in enumerate(zip(different, pulls, strict=True)):
+        tile = TileType(*tiles[value], operand.view.dtype)
+        step = placed(value, tile, pulled.places, broadcasts=operand.broadcasts)
         if step is not None:
             chained.append(step)
-            shown[value] = len(different) + len(chained) - 1
+            arrays[value] = len(different) + len(chained) - 1
     first = len(different) + len(chained)
-    numbers = [*(shown[value] for value in values), *range(first, first + len(steps))]
+    numbers = [*(arrays[value] for value in values), *range(first, first + len(steps))]
     chained += [renumbered(step, numbers) for step in steps]
     rows, cols = result.layout.rows, result.layout.cols
-    tiles = [each.pulled().layout for each in different]
-    sizes = shapes([(each.rows, each.cols) for each in tiles], chained)
+    sizes = shapes(tiles, chained)
     if sizes[-1] != (rows, cols):
         # All operands are broadcast, so the steps return one row or one column.
-        held = np.arange(math.prod(sizes[-1])).reshape(sizes[-1])
-        places = tuple(np.broadcast_to(held, (rows, cols)).reshape(-1).tolist())
+        elements = np.arange(math.prod(sizes[-1])).reshape(sizes[-1])
+        places = tuple(np.broadcast_to(elements, (rows, cols)).reshape(-1).tolist())
         chained.append(Placed((len(sizes) - 1,), result.dtype, rows, cols, places))
     return RowLocal(name, Chain(len(different), tuple(chained)), different, result)
-
-
-def _placed(value: int, operand: Operand) -> Placed | None:
-    """Return the step that moves an operand's elements to their places; None if not needed."""
-    pulled = operand.pulled()
-    tile = TileType(pulled.layout.rows, pulled.layout.cols, operand.view.dtype)
-    return placed(value, tile, pulled.places, broadcasts=operand.broadcasts)
 
 
 def same_operand(one: Operand, other: Operand) -> bool:

@@ -51,38 +51,37 @@ _MOST_SIZED: Final = 2_000
 class Schedule(Described):
     """How a model becomes a program.
 
-    Sizes are wishes: a kernel takes the largest divisor of a dimension that is not above
-    (``fit``).
+    Tile sizes are wishes: a kernel takes a divisor of the dimension near the wish.
 
     Attributes:
         tile_rows: rows of an activation's tile.
         tile_cols: columns of a weight's tile, and of a product with it.
         tile_inner: inner dimension of a product that is summed tile by tile.
-        order: of matrix products. ``row``: a tile of rows stays while the weights pass, once for
-            each tile of rows. ``weight``: a tile of weights stays while all rows pass; weights are
-            read once. ``output``: a tile of sums stays while rows and weights pass in tiles of the
-            inner dimension.
-        orders: of single products, by patterns of their names.
-        ragged: how rows that data give to groups are packed: ``static`` tiles of ``tile_rows``, the
-            last one padded, or one ``dynamic`` tile of all rows.
+        order: the loop order of matrix products. ``row``: a tile of rows is kept while all weights
+            are read, so weights are read once for each tile of rows. ``weight``: a tile of weights
+            is kept while all rows are read, so weights are read once. ``output``: a tile of sums is
+            kept while rows and weights are read in tiles of the inner dimension.
+        orders: the orders of single products, by patterns of their names.
+        ragged: how the rows of a group, which data choose, are packed: in ``static`` tiles of
+            ``tile_rows``, the last one padded, or in one ``dynamic`` tile of all rows.
         regions: how many regions share the groups of each ragged product; None for one region per
-            group. A sequence has one number for each ragged layer.
+            group. A tuple has one number for each ragged layer.
         tile_keys: rows of a tile of keys and values.
         weight_dtype: element type of stored weights of products, narrower than the other operand,
             such as int4 beside activations of 8 bits. It has to hold the values of weights that
             have data. None for the weights' own type.
-        weight_dtypes: the same of single products, by patterns of their names.
-        units: how many share the columns of each product with weights, tile by tile in turn. A unit
-            reads a tile of weights with the bandwidth of one memory unit: several read several.
-        attention_regions: how many share the tasks of each attention, in turn: a task is a tile of
-            queries of the heads that share keys.
+        weight_dtypes: the element types of single products, by patterns of their names.
+        units: how many units share the columns of each product with weights, tile by tile in turn.
+            Each unit reads weights with the bandwidth of one memory unit.
+        attention_regions: how many regions share the tasks of each attention, in turn. A task is a
+            tile of queries of the heads that share keys.
         on_chip_bytes: the most bytes for buffers of kernels that are on chip together, including
             the buffers of converters. Edges that do not fit go through off-chip memory. None for
             no limit.
-        flops_per_cycle: of all compute units together, shared out so that the slowest unit is as
-            fast as possible. None for the bandwidths of the program.
-        tuned: tile sizes and order are chosen from candidates, including the ones here, for the
-            shortest run; depths of channels are found.
+        flops_per_cycle: the bandwidth of all compute units together, shared out so that the slowest
+            unit is as fast as possible. None for the bandwidths of the program.
+        tuned: the tile sizes and the order of the shortest run among some candidates, which include
+            the ones here, and found depths of channels.
     """
 
     tile_rows: Annotated[int, Bounds(1)] = 16
@@ -110,12 +109,8 @@ class Schedule(Described):
     ) -> Schedule:
         """Return a schedule that is searched when a program is made under it.
 
-        As in StreamTensor on three levels: tiles, order and compute bandwidth for the slowest
-        unit; fusion of the kernels that fit on chip; depths of channels.
-
-        Args:
-            on_chip_bytes: the most bytes for buffers of kernels that are on chip together.
-            flops_per_cycle: of all compute units together; None for the program's bandwidths.
+        The search has three levels, as in StreamTensor: tiles, order and compute bandwidth for the
+        slowest unit; fusion of the kernels that fit on chip; depths of channels.
 
         Example:
             >>> Schedule.auto(on_chip_bytes=1 << 20).tuned
@@ -156,7 +151,7 @@ def _first(patterns: Mapping[str, Value], name: str, otherwise: Value) -> Value:
 def divisors(size: int) -> set[int]:
     """Return the divisors of ``size``, which is at least 1."""
     small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
-    return {*small, *(size // each for each in small)}
+    return {*small, *(size // divisor for divisor in small)}
 
 
 def at_most(wish: int, size: int) -> int:
@@ -289,5 +284,5 @@ def _sized(chosen: _Tried, report: Report | None) -> str:
 
 
 def _elements(program: Program) -> int:
-    types = [each for node in program.nodes for each in node.input_types]
-    return sum(number_of(program, each.count) or 0 for each in types)
+    types = [stream for node in program.nodes for stream in node.input_types]
+    return sum(number_of(program, stream.count) or 0 for stream in types)

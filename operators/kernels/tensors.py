@@ -18,7 +18,6 @@ from typing_extensions import override
 
 from fabric import Layout, ValueChangedError
 from fabric.extend import (
-    Viewed,
     block_format,
     converted,
     dtype_name,
@@ -71,12 +70,9 @@ class Stored(Source):
         tensor = Tensor(full, made, dtype=dtype_name(dtype))
         return Stored(name, shape, dtype, tensor, known)
 
-    def viewed(
-        self, name: str, shape: tuple[int, ...], view: Callable[[np.ndarray], np.ndarray]
-    ) -> Stored:
-        data = self.array if self.tensor.has_data else None
-        made = None if data is None else lambda: view(data())
-        tensor = Stored.of(name, shape, self.dtype, made, known=self.known)
+    def viewed(self, shape: tuple[int, ...], view: Callable[[np.ndarray], np.ndarray]) -> Stored:
+        made = (lambda: view(self.array())) if self.tensor.has_data else None
+        tensor = Stored.of(self.name, shape, self.dtype, made, known=self.known)
         return replace(tensor, base=self.base or self)
 
     def retyped(self, dtype: np.dtype) -> Stored:
@@ -198,7 +194,7 @@ class View:
 
     def _seen(self, step: Step, shape: tuple[int, ...]) -> View:
         if isinstance(self.source, Stored) and not self.steps and not isinstance(step, Expanded):
-            return View.of(self.source.viewed(self.source.name, shape, step.seen))
+            return View.of(self.source.viewed(shape, step.seen))
         return replace(self, shape=shape, steps=(*self.steps, (step, self.shape)))
 
     def pull(self, layout: Layout) -> Pulled | None:
@@ -206,14 +202,14 @@ class View:
         tiles = []
         for index, (step, before) in reversed(list(enumerate(self.steps))):
             tiles.append((step, layout.tile))
-            seen = step.pull(layout, before)
-            if seen is None and index == 0 and isinstance(step, Reshaped):
+            pulled = step.pull(layout, before)
+            if pulled is None and index == 0 and isinstance(step, Reshaped):
                 # In row-major memory the source has this shape as well.
                 tiles.pop()
                 break
-            if seen is None:
+            if pulled is None:
                 return None
-            layout = seen.layout
+            layout = pulled
         if tiles and isinstance(self.source, Stored) and not is_matrix(layout):
             return None
         places = np.arange(math.prod(layout.tile)).reshape(layout.tile)
@@ -235,7 +231,7 @@ class View:
                 array = step.seen(array)
             return array
 
-        return self.source.viewed(self.source.name, self.shape, seen)
+        return self.source.viewed(self.shape, seen)
 
     @property
     def layout(self) -> Layout | None:
@@ -246,12 +242,9 @@ class View:
         """
         if not isinstance(self.source, Computed):
             return None
-        layout = self.source.layout
+        layout: Layout | None = self.source.layout
         for step, _ in self.steps:
-            seen = step.push(layout)
-            if seen is None or seen.transposed:
-                return None
-            layout = seen.layout
+            layout = None if layout is None else step.push(layout)
         return layout
 
 
@@ -259,12 +252,12 @@ class Step(ABC):
     """A view of a tensor."""
 
     @abstractmethod
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
+    def pull(self, layout: Layout, before: tuple[int, ...]) -> Layout | None:
         """Return the layout of the input, of shape ``before``, for a layout of the view."""
 
     @abstractmethod
-    def push(self, layout: Layout) -> Viewed | None:
-        """Return the layout of the view for a layout of the input."""
+    def push(self, layout: Layout) -> Layout | None:
+        """Return the layout of the view for a layout of the input; None if tiles are transposed."""
 
     @abstractmethod
     def seen(self, array: np.ndarray) -> np.ndarray:
@@ -282,25 +275,25 @@ class Permuted(Step):
     dims: tuple[int, ...]
 
     @override
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
+    def pull(self, layout: Layout, before: tuple[int, ...]) -> Layout | None:
         del before
         inverse = tuple(self.dims.index(axis) for axis in range(len(self.dims)))
-        found = permuted(layout, inverse)
-        if found is not None:
-            return found
+        seen = permuted(layout, inverse)
+        if seen is not None:
+            return seen.layout
         # The elements of a tile may move in other ways than exchanging rows with columns.
-        ordered = replace(
+        return replace(
             layout,
             shape=tuple(layout.shape[axis] for axis in inverse),
             tile=tuple(layout.tile[axis] for axis in inverse),
             start=tuple(layout.start[axis] for axis in inverse),
             map=tuple(None if dim is None else self.dims[dim] for dim in layout.map),
         )
-        return Viewed(ordered, transposed=True)
 
     @override
-    def push(self, layout: Layout) -> Viewed | None:
-        return permuted(layout, self.dims)
+    def push(self, layout: Layout) -> Layout | None:
+        seen = permuted(layout, self.dims)
+        return None if seen is None or seen.transposed else seen.layout
 
     @override
     def seen(self, array: np.ndarray) -> np.ndarray:
@@ -318,12 +311,12 @@ class Reshaped(Step):
     shape: tuple[int, ...]
 
     @override
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        return _plain(reshaped(layout, before))
+    def pull(self, layout: Layout, before: tuple[int, ...]) -> Layout | None:
+        return reshaped(layout, before)
 
     @override
-    def push(self, layout: Layout) -> Viewed | None:
-        return _plain(reshaped(layout, self.shape))
+    def push(self, layout: Layout) -> Layout | None:
+        return reshaped(layout, self.shape)
 
     @override
     def seen(self, array: np.ndarray) -> np.ndarray:
@@ -339,12 +332,12 @@ class Sliced(Step):
     count: int
 
     @override
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        return _plain(sliced_back(layout, before, self.dim, self.first))
+    def pull(self, layout: Layout, before: tuple[int, ...]) -> Layout | None:
+        return sliced_back(layout, before, self.dim, self.first)
 
     @override
-    def push(self, layout: Layout) -> Viewed | None:
-        return _plain(sliced(layout, self.dim, self.first, self.count))
+    def push(self, layout: Layout) -> Layout | None:
+        return sliced(layout, self.dim, self.first, self.count)
 
     @override
     def seen(self, array: np.ndarray) -> np.ndarray:
@@ -359,8 +352,8 @@ class Expanded(Step):
     shape: tuple[int, ...]
 
     @override
-    def pull(self, layout: Layout, before: tuple[int, ...]) -> Viewed | None:
-        return _plain(expanded_back(layout, before))
+    def pull(self, layout: Layout, before: tuple[int, ...]) -> Layout | None:
+        return expanded_back(layout, before)
 
     @override
     def push(self, layout: Layout) -> None:
@@ -373,7 +366,3 @@ class Expanded(Step):
     @override
     def in_tile(self, tile: NDArray[np.int64], after: tuple[int, ...]) -> NDArray[np.int64]:
         return np.broadcast_to(tile, after)
-
-
-def _plain(layout: Layout | None) -> Viewed | None:
-    return None if layout is None else Viewed(layout, transposed=False)

@@ -121,8 +121,8 @@ class _Lowering:
     def lower(self) -> None:
         for at, node in enumerate(self._program.nodes):
             self._at = at
-            operator, inputs = node.operator, [each.resolve() for each in node.inputs]
-            types = [each.type for each in (*node.inputs, *node.outputs)]
+            operator, inputs = node.operator, [stream.resolve() for stream in node.inputs]
+            types = [stream.type for stream in (*node.inputs, *node.outputs)]
             if type(operator) is LinearOffChipLoad and not inputs:
                 self._loads[node.outputs[0]] = self._at
             elif type(operator) is Accum and operator.rank == 1 and len(inputs) == 2:
@@ -282,17 +282,17 @@ class _Lowering:
 
     def _map(self, operator: Map, inputs: list[Stream]) -> _Grid:
         grids = [self._taken(each, each.type) for each in inputs]
-        first, pieces = grids[0], [each.piece for each in grids]
+        first, pieces = grids[0], [grid.piece for grid in grids]
         function = operator.function
         flops = function.flops(*pieces)
         if not isinstance(flops, int) or not function.elementwise:
             self._refuse(type(function).__name__, "an elementwise function")
-        if any(each._replace(stream=first.stream) != first for each in grids):
+        if any(grid._replace(stream=first.stream) != first for grid in grids):
             self._refuse("operands in different orders of pieces", "one order")
         result = function.infer(*pieces)
         assert isinstance(result, TileType)
         unit = MapPieces((first.shape,), result, flops=flops, function=function)
-        (stream,) = self._add("", unit, *(each.stream for each in grids))
+        (stream,) = self._add("", unit, *(grid.stream for grid in grids))
         return first._replace(stream=stream)
 
     def _promote(self, operator: Reshape, source: Stream, after: StreamType) -> _Grid:

@@ -214,7 +214,6 @@ class BigTile(ComputePieces):
             data.take()
             value, stop = element
             if ports.functional:
-                assert isinstance(value, Tile)
                 tile = self.tile(_sum(None if held is None else _data(held[0]), value))
             if held is not None:
                 partial.take()
@@ -356,9 +355,7 @@ class TokenPieces(Pieces):
         while (element := await data.peek()) is not None:
             value, stop = element
             if ports.functional:
-                assert isinstance(value, Tile)
-                assert value.data is not None
-                kept.append(value.data)
+                kept.append(_data(value))
             ends = stop >= rank
             if ends:
                 await sink.reserve()

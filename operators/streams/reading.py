@@ -120,11 +120,11 @@ def unpacked(values: Iterable[Value]) -> list[Value]:
 def unpacked_types(types: Iterable[ValueType]) -> tuple[ValueType, ...]:
     """Return ``types`` with the items of tuples in the place of the tuples."""
     flat: list[ValueType] = []
-    for each in types:
-        if isinstance(each, TileType) or not isinstance(each, TupleType):
-            flat.append(each)
+    for value_type in types:
+        if isinstance(value_type, TileType) or not isinstance(value_type, TupleType):
+            flat.append(value_type)
         else:
-            flat += unpacked_types(each.items)
+            flat += unpacked_types(value_type.items)
     return tuple(flat)
 
 
@@ -161,7 +161,9 @@ def tracked_as(value: Value, operands: Iterable[Value]) -> Value:
     if isinstance(value, Tile):
         if value.data is None or isinstance(value.data, TrackedArray):
             return value
-        data = carried(value.data, [each.data for each in operands if isinstance(each, Tile)])
+        data = carried(
+            value.data, [operand.data for operand in operands if isinstance(operand, Tile)]
+        )
         return value.with_data(data, value.in_memory)
     if value.__class__ is tuple:
         return tuple([tracked_as(item, operands) for item in items_of(value)])
@@ -248,7 +250,7 @@ class Lockstep(Generic[V]):
         self._adds = adds
         self._held = held
         self._unpack = unpack and any(
-            isinstance(each.value, TupleType) for each in ports.input_types
+            isinstance(stream.value, TupleType) for stream in ports.input_types
         )
         self._tracks = [Track(ports, port) for port in range(len(ports.inputs))]
 
@@ -320,7 +322,9 @@ def _alike(values: list[Value]) -> bool:
     """Whether no value is a bare stop, or all are, for the same empty dimension."""
     first = values[0]
     if first.__class__ is Empty:
-        return all(each.__class__ is Empty and each.dimension == first.dimension for each in values)
+        return all(
+            value.__class__ is Empty and value.dimension == first.dimension for value in values
+        )
     return Empty not in map(type, values)
 
 

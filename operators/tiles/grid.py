@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,9 +41,7 @@ def positions(shape: Sequence[int]) -> Iterator[Position]:
     walked = tuple(shape) if outer is None else tuple(shape[:outer])
     empty = None if outer is None else len(shape) - 1 - outer
     closed_always = 0 if empty is None else empty + 1
-    strides = row_major_strides(walked)
-    for flat in range(math.prod(walked)):
-        place = tuple(flat // stride % size for size, stride in zip(walked, strides, strict=True))
+    for place in itertools.product(*map(range, walked)):
         closing = 0
         for size, index in zip(reversed(walked), reversed(place), strict=True):
             if index != size - 1:
@@ -52,7 +51,6 @@ def positions(shape: Sequence[int]) -> Iterator[Position]:
 
 
 def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the distance of neighbours along each dimension, in elements."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 

@@ -201,7 +201,7 @@ class Importing:
             def seen(array: np.ndarray) -> np.ndarray:
                 return array.take(where, axis=dim)
 
-            return View.of(stored.viewed(stored.name, shape, seen))
+            return View.of(stored.viewed(shape, seen))
         return self.along(call, (x,), (dim,), Taken(places), (len(places),), x.dtype)
 
     def once(self, call: Call, view: View) -> View:
