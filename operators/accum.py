@@ -134,7 +134,7 @@ class Accumulator:
 
     @property
     def memory(self) -> tuple[object, int]:
-        """What later cycles and results depend on: the state, and its bytes on chip."""
+        """The state that later cycles and results depend on, and its bytes on chip."""
         return self._state, self._held_bytes
 
     def value(self) -> Value:

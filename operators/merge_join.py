@@ -119,7 +119,7 @@ class _MergeJoin(Operator):
     def _joined(
         self, ports: Ports, left: _Item | None, right: _Item | None
     ) -> tuple[Value, Value, Value] | None:
-        """Return what is sent for a coordinate that one or both sides have; None for nothing."""
+        """Return the output for a coordinate of one or both sides; None to send nothing."""
         raise NotImplementedError
 
 

@@ -1,11 +1,8 @@
 """Arithmetic of functions: floating-point numbers in 32 bits or more, whole numbers exactly.
 
-A floating-point result is rounded once, to the element type of its tile. A result in a type of
-integers or booleans is exact and equals the result of Python's integers. ``narrow`` refuses a
-result that its type does not hold, a fraction, and a quotient without a value. So no result wraps,
-and no intermediate result does: whole numbers are computed in int64 if the largest magnitudes of
-the operands show that 64 bits are enough, and otherwise as Python's integers in numpy arrays of
-objects.
+A floating-point result is rounded once, to the element type of its tile. Whole numbers are computed
+in int64, or as Python's integers if 64 bits may not be enough, so no result wraps. ``narrow``
+refuses a result that a type of integers or booleans does not hold.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Functions of single numbers: the functions that a Map applies, and ``NUMBERS`` for chains.
 
-A tile of one row or one column is repeated to the size of the other tile.
-
 An addition, a product, a quotient, a comparison, a root and a choice are one operation each. An
 exponential, a logarithm, a sine and a cosine are four operations each, like Exp. Other functions
 take the sum of their parts: a sigmoid ``1 / (1 + exp(-x))`` takes seven.
@@ -408,7 +406,7 @@ def _left_over(x: Array, y: Array) -> Array:
 
 @one_step
 def _remainder(x: Array, y: Array) -> Array:
-    """Return the remainder of a floor division: a zero has the sign of ``x``, others that of y."""
+    """Return the remainder of a floor division, with the sign of ``y``; a 0 has the sign of ``x``."""
     if is_whole(x) and is_whole(y):
         return np.asarray(x % _divisor(x, y))
     left_over = np.fmod(x, y)

@@ -1,9 +1,7 @@
 """Attention piece by piece: scores, masks, a running maximum, shifted exponentials, sums.
 
-Together they are the inner loop of FlashAttention (arXiv 2205.14135, algorithm 1), which never
-stores a whole row of scores. ``programs/ragged_attention.py`` uses them. Scores, weights and sums
-are float32 for every element type of queries, keys and values. The result is rounded once, as in
-PyTorch's kernels.
+Together they are the inner loop of FlashAttention (arXiv 2205.14135, algorithm 1). Scores, weights
+and sums are float32 for all element types, and the result is rounded once, as in PyTorch's kernels.
 """
 
 from __future__ import annotations

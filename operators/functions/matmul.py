@@ -1,8 +1,7 @@
 """Matrix products of tiles, in a Map or summed over a group, and convolutions of an image.
 
-Rows of zeros at the end of the first tile, which are padding, are not multiplied. Products and sums
-of products lack these rows until ``padded`` adds them. A bias is added in the precision of the sum,
-before anything is rounded.
+Padding rows at the end of the first tile are not multiplied if they are zeros. Products and sums of
+products lack these rows until ``padded`` adds them.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Attention(Kernel):
         self._scale = scale
         self._regions = min(regions, heads.tasks)
         self._sizes: Sizes = []
-        # Tensors in off-chip memory are no operands: this kernel loads them by addresses.
+        # Keys and values in off-chip memory are not operands: the kernel loads them by addresses.
         operands = [Operand(queries, heads_layout(heads, queries.shape[-1]))]
         computed = (each for each in (*self._keys, *self._values) if each.is_computed)
         operands += [Operand(rows.view, rows.layout(heads)) for rows in computed]

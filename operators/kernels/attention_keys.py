@@ -1,12 +1,9 @@
 """Keys and values for attention: the tiles that its tasks see, in order.
 
-A mask with data at planning time decides which tiles are read. A task does not read tiles of keys
-that none of its queries sees. It applies no mask to tiles that all its queries see. Every other
-tile takes a tile of the mask. Equal tiles of the mask are stored once.
-
-Seen tiles of keys in off-chip memory are loaded by addresses. Keys that a kernel computes are on
-chip and arrive as a whole, once for each tile of queries; a Partition drops the unseen tiles. A
-Reassemble puts a cache in memory and the new keys behind it together.
+A task does not read tiles of keys that none of its queries sees, and does not mask tiles that all
+its queries see, if the mask is known while planning. Equal tiles of the mask are stored once.
+Seen tiles in off-chip memory are loaded by addresses. Keys that a kernel computes arrive as a
+whole, once for each tile of queries, and a Partition drops the unseen tiles.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ class Rows:
 
     Attributes:
         view: [batch, heads, keys, columns].
-        step: the number of equal neighbouring heads, of which the first one is read.
+        step: the number of equal neighbouring heads; only the first one is read.
     """
 
     view: View

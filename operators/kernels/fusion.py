@@ -1,8 +1,7 @@
 """Fusion: which kernels are merged, and which edges stay on chip or go through off-chip memory.
 
-Chains of calls on the same tiles are merged into one kernel, which saves the channels between them.
-Kernels stay on chip in groups that fit with their buffers. The buffer sizes come from the wired
-operators.
+Chains of calls on the same tiles are merged into one kernel. Kernels stay on chip in groups that
+fit with their buffers. The sizes of buffers come from the wired operators.
 
 Source: StreamTensor, arXiv 2509.13694v2, section 4.2, Algorithm 2.
 """
@@ -50,7 +49,7 @@ class Buffer:
 class Needs:
     """The on-chip bytes of kernels: their buffers, as counted by the ``Bufferize`` operators.
 
-    A kernel has buffers between its own operators, and an operand has those of its converter.
+    A kernel has buffers between its own operators, and an operand has buffers in its converter.
     Channels do not count, as their depths follow from the fusion. Single tiles in operators do not
     count either.
     """
@@ -226,7 +225,7 @@ def _take_in(model: Model, kernel: RowLocal) -> None:
 
 
 def _only_read_by(model: Model, kernel: RowLocal) -> RowLocal | None:
-    """Return the last kernel whose result only ``kernel`` reads, tile by tile."""
+    """Return the last kernel with a result that only ``kernel`` reads, tile by tile."""
     for other in reversed(model.kernels[: model.kernels.index(kernel)]):
         if not isinstance(other, RowLocal):
             continue

@@ -1,8 +1,7 @@
-"""Grouped products of routed rows, and calls on their numbers.
+"""Products of each expert's rows with the expert's own matrix, and calls on the rows' numbers.
 
-A grouped product multiplies the rows of every expert by the expert's own matrix. All loads of one
-matrix are wired before the loads of the next matrix, since the off-chip memory serves loads in this
-order. Calls on numbers are a Map for every expert or region.
+All loads of one matrix are wired before the loads of the next matrix, since the off-chip memory
+serves loads in this order.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, sections 5.2 (dynamic tiling) and 5.3
 (configuration time-multiplexing).
@@ -34,9 +33,9 @@ class GroupedProduct(Kernel):
     """``x @ w[e]`` for the rows x of each expert e and for one or several w.
 
     Tiles of whole rows are kept while w is read in tiles of columns, and the result is in tiles of
-    columns. Tiles of some columns are multiplied by as many rows of w, and the products are summed
-    to whole rows. Weights are read once for each tile of rows. The weights of an expert without
-    rows are not read.
+    columns. Tiles of n columns are multiplied by n rows of w each, and the products are summed to
+    whole rows. Weights are read once for each tile of rows. The weights of an expert without rows
+    are not read.
 
     Attributes:
         tile: columns of a tile of w if rows are whole, otherwise rows of a tile of w; a divisor.

@@ -56,7 +56,7 @@ class Model:
         )
 
     def drop_unread(self) -> None:
-        """Drop kernels of which no result is read, unless they close a loop."""
+        """Drop kernels with only unread results, unless they close a loop."""
         closing = [each for loop in self.loops.values() for each in loop.behind.values()]
         while True:
             readers = self.readers()

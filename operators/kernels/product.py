@@ -73,8 +73,8 @@ class Product(Kernel):
 
         ``left`` is ``[*B, *M, K]``; ``right`` is ``[*B, N, K]``, or ``[*B, K, N]`` if not
         ``transposed``, and ``[N, K]`` for several units. ``added`` broadcasts to the result.
-        ``factors`` are those of the product and of the addend. ``keeps`` is the number of columns
-        of the result; the rest of the N columns is padding. None if there is no padding.
+        ``factors`` multiply the product and the addend. ``keeps`` is the number of columns without
+        padding; None if all N columns are kept.
         """
         self.nest, self.transposed = nest, transposed
         self.factors, self.keeps = factors, keeps

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing import parent_process
 from typing import Final
 
@@ -15,16 +13,8 @@ _CLEARED: Final = "\r\x1b[K"
 
 
 def progress(text: str) -> None:
-    """Show ``text`` in place of the last text; workers of a study show nothing."""
+    """Show ``text`` in place of the last text, which may be empty; workers of a study do not."""
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and parent_process() is None:
         columns = shutil.get_terminal_size().columns
         sys.stderr.write(f"{_CLEARED}{text[: columns - 1]}")
         sys.stderr.flush()
-
-
-@contextmanager
-def progress_cleared() -> Iterator[None]:
-    try:
-        yield
-    finally:
-        progress("")

@@ -60,39 +60,31 @@ class KnownRows(NamedTuple):
         return self.experts[np.argsort(sent, kind="stable")].reshape(count, hits)
 
 
+@dataclass(eq=False)
 class Routing:
     """The routing of one layer, which all calls on its routed tokens share.
 
     Attributes:
         number: the layer's number among the layers that route, from 0.
         hits: the number of experts of a token.
-        experts: the number of experts; 0 until a call sets it.
         rows: the known routed rows; None if data choose the experts.
+        experts: the number of experts; 0 until a call sets it.
     """
 
-    def __init__(
-        self,
-        number: int,
-        tokens: int,
-        hits: int,
-        choice: Choice,
-        whose: str,
-        rows: KnownRows | None = None,
-    ) -> None:
-        self.number = number
-        self.tokens = tokens
-        self.hits = hits
-        self.experts = 0
-        self.rows = rows
-        self._choice = choice
-        self._whose = whose
-        self._made: NDArray[np.int64] | None = None
+    number: int
+    tokens: int
+    hits: int
+    _choice: Choice
+    _choice_name: str
+    rows: KnownRows | None = None
+    experts: int = field(default=0, init=False)
+    _checked_choice: NDArray[np.int64] | None = field(default=None, init=False)
 
     def choice(self) -> NDArray[np.int64]:
         """Return the experts of each token, [tokens, hits]; for timing mode if data choose them."""
-        if self._made is None:
-            self._made = self._checked(np.asarray(self._choice(self.experts)))
-        return self._made
+        if self._checked_choice is None:
+            self._checked_choice = self._checked(np.asarray(self._choice(self.experts)))
+        return self._checked_choice
 
     def counts(self) -> list[int]:
         counts: list[int] = np.bincount(self.choice().reshape(-1), minlength=self.experts).tolist()
@@ -102,12 +94,12 @@ class Routing:
         expected = (self.tokens, self.hits)
         if choice.shape != expected or choice.dtype.kind not in "iu":
             raise ProgramError(
-                f"{self._whose} is an array {list(choice.shape)} of {choice.dtype}: "
+                f"{self._choice_name} is an array {list(choice.shape)} of {choice.dtype}: "
                 f"expected integers {list(expected)}, the experts of each token"
             )
         if choice.size and not 0 <= int(choice.min()) <= int(choice.max()) < self.experts:
             raise ProgramError(
-                f"{self._whose} names experts {choice.min()} to {choice.max()}: "
+                f"{self._choice_name} names experts {choice.min()} to {choice.max()}: "
                 f"expected 0 to {self.experts - 1}"
             )
         ordered = np.sort(choice, axis=1)
@@ -115,8 +107,8 @@ class Routing:
         if len(twice):
             token, place = twice[0].tolist()
             raise ProgramError(
-                f"{self._whose} names expert {ordered[token, place]} twice for token {token}: "
-                "expected different experts"
+                f"{self._choice_name} names expert {ordered[token, place]} twice for token "
+                f"{token}: expected different experts"
             )
         return choice.astype(np.int64)
 

@@ -44,7 +44,7 @@ _MOST_RUN: Final = 2_000_000
 """The most elements of a program that is run for a comparison, which takes about a second."""
 
 _MOST_SIZED: Final = 2_000
-"""The most elements of a program whose channels are sized, which takes some seconds."""
+"""The most elements of a program for sizing its channels, which takes some seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)

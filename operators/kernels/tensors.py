@@ -1,8 +1,7 @@
 """Tensors while a model is planned: their sources, and the views through which calls read them.
 
 A view-like call of a model (permute, reshape, slice, expand) moves no data, but changes the order
-in which the next reader reads them. ``pull`` turns a layout of a view into a layout of its source,
-``push`` a layout of the source into one of the view.
+in which the next call reads them.
 """
 
 from __future__ import annotations
@@ -185,7 +184,7 @@ class View:
         return padded if shape == padded.shape else padded._seen(Expanded(shape), shape)
 
     def again(self, other: View) -> View:
-        """Apply the views of ``other``, whose source has the shape of this view."""
+        """Apply the views of ``other``; the source of ``other`` has the shape of this view."""
         view = self
         shapes = [before for _, before in other.steps[1:]] + [other.shape]
         for (step, _), shape in zip(other.steps, shapes, strict=False):
@@ -221,7 +220,7 @@ class View:
         return self.stored().array()
 
     def stored(self) -> Stored:
-        """Return a view of a stored tensor as a tensor of its own."""
+        """Return a view of a stored tensor as a separate tensor."""
         assert isinstance(self.source, Stored)
         if self.is_plain:
             return self.source

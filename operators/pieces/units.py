@@ -1,10 +1,8 @@
 """Operators on pieces and buffers of pieces, as in the paper's hardware.
 
-A unit takes its inputs and sends its outputs in one cycle, when all are ready.
-
-A buffer stores pieces in sets. A token is a group of pieces that is read together, once it is
-complete; its value is a tile of all pieces, one below the other. A cycle lies between the choice of
-a free set and the first piece in it.
+A unit takes its inputs and sends its outputs in one cycle, when all are ready. A buffer stores
+pieces in sets. A token is a group of pieces that is read together, once it is complete; its value
+is a tile of all pieces, one below the other.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
@@ -73,7 +71,7 @@ class ComputePieces(Pieces, ComputeOperator):
 
 @dataclass(frozen=True)
 class MapPieces(ComputePieces):
-    """Applies a function to a piece of each input; the stop is that of the first input.
+    """Applies a function to a piece of each input, and sends the stop of the first input.
 
     If it is ``swapped``, the operands of the function are in the opposite order.
     """
@@ -291,6 +289,7 @@ class _Sets:
     def ready_cycle(self, cycle: int) -> int | None:
         """Return when the next set is ready, as known in ``cycle``; None if no set is free."""
         self._choose(cycle)
+        # A cycle lies between the choice of a set and its first piece.
         return None if self._chosen is None else self._cycle + 1
 
     def take(self, cycle: int) -> None:

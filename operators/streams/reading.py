@@ -9,11 +9,9 @@ An operator handles bare stops by one of five disciplines, which its reader impl
 * renumber: ``send`` takes values and bare stops, if one rule changes all stops;
 * follow: ``Guided``, if a group of one stream belongs to each element of another.
 
-A ``Track`` holds the position of an operator in an input. A stream may close a group twice: with a
-value that closes some dimensions, then with a bare stop that closes further ones (for example after
-a Flatten, if the last part of a group is empty). So two streams of one structure need not carry
-equal stops. If they differ, the stream with the lower stop has to continue with a bare stop that
-closes the dimensions that are still open.
+Two streams of one structure may carry different stops: a stream may close some dimensions with a
+value, and further ones with a bare stop (for example after a Flatten, if the last part of a group
+is empty). So the stream with the lower stop has to continue with a bare stop.
 """
 
 from __future__ import annotations
@@ -366,7 +364,7 @@ class Guided(Generic[V]):
 
     @property
     def memory(self) -> tuple[object, ...]:
-        """What later elements depend on."""
+        """The state that later elements depend on."""
         return self._values.memory, self._groups.memory, self._begun
 
     def __aiter__(self) -> Self:
@@ -436,7 +434,7 @@ class Track:
     Attributes:
         element: the last element that was read; None before the first and at the end.
         stop: the number of dimensions that the element closes; -1 without an element.
-        level: how many of them are outside of sub-tensors; below 0 inside a sub-tensor.
+        level: the number of closed dimensions outside of sub-tensors; below 0 inside one.
     """
 
     __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")

@@ -61,7 +61,7 @@ _MOST_LISTED: Final = 1 << 16
 Viewed: TypeAlias = tuple[int | None, int, int | None]
 """The number of an item, the number of dimensions that close, and the dimension of size 0.
 
-The first is None for an empty dimension, the last is None for an item.
+An empty dimension has None as the first, an item has None as the last.
 """
 
 

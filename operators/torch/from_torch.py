@@ -7,7 +7,7 @@ rounded once, and a call that may return any of equal numbers returns the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from fabric import Program, ProgramError
 from operators.kernels.fusion import merge_chains
 from operators.kernels.model import Model, OutOfStepError, check_loops
 from operators.kernels.off_chip import Store
-from operators.kernels.progress import progress_cleared
+from operators.kernels.progress import progress
 from operators.kernels.realise import realised
 from operators.kernels.schedule import Schedule as Schedule  # noqa: PLC0414 - for the stub
 from operators.kernels.schedule import tuned
@@ -171,7 +171,8 @@ def from_torch(
         return realised(name or type(module).__name__, model, schedule)
 
     schedule = schedule or Schedule()
-    with progress_cleared():
+    with ExitStack() as at_end:
+        at_end.callback(progress, "")
         captured = capture(module, args, kwargs or {}, dynamic_shapes)
         try:
             program = tuned(schedule, build) if schedule.tuned else build(schedule)
