@@ -406,7 +406,7 @@ def _left_over(x: Array, y: Array) -> Array:
 
 @one_step
 def _remainder(x: Array, y: Array) -> Array:
-    """Return the remainder of a floor division, with the sign of ``y``; a 0 has the sign of ``x``."""
+    """Return the remainder of a floor division: 0 has the sign of ``x``, others have that of y."""
     if is_whole(x) and is_whole(y):
         return np.asarray(x % _divisor(x, y))
     left_over = np.fmod(x, y)
