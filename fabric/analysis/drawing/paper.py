@@ -71,9 +71,9 @@ def on_dark(colour: str) -> str:
 
 
 def tint(shares: Mapping[Cause, float]) -> str:
-    """Return the colour of the cause with the largest share; half of the share is its opacity."""
+    """Return the colour of the cause with the largest share, and half of the share as opacity."""
     cause = max(shares, key=shares.__getitem__)
-    strength = 0.0 if cause is Cause.IDLE else max(0.0, min(1.0, shares[cause]))
+    strength = 0.0 if cause is Cause.IDLE else shares[cause]
     return f"{cause.colour}{round(255 * _STRONGEST * strength):02x}"
 
 

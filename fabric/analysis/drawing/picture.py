@@ -78,11 +78,6 @@ class Picture:
     arrows: tuple[Arrow, ...]
     legend: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def measured(self) -> bool:
-        """Whether the picture shows a finished run."""
-        return any(box.shares is not None for box in self.boxes)
-
 
 def picture_of(
     plan: Plan, *, unfold: bool = False, shares: Mapping[str, Shares] | None = None

@@ -126,7 +126,7 @@ def _heading(picture: Picture, cell: _Cell) -> str:
 
 
 def _legend(picture: Picture) -> list[tuple[str, str]]:
-    if picture.measured:
+    if any(box.shares is not None for box in picture.boxes):
         return [(cause.colour, cause.label) for cause in SHOWN]
     return [(colour, f"{kind} unit") for kind, colour in EDGE.items()]
 

@@ -63,7 +63,8 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
     *Begin.* An element is visible one cycle and the producer's ``delay_cycles`` after it is sent.
     An operator that needs all inputs begins when the latest of their first elements is visible. An
     operator that needs any input begins when the earliest first element is visible; inputs that
-    are certainly empty do not count. If a group may be empty, a bare stop may arrive instead of an
+    are certainly empty do not count. With a selector, which is the last input, it needs the
+    selector and any other input. If a group may be empty, a bare stop may arrive instead of an
     element: the begin is then 0, as for operators without stated work. Feedback inputs may be
     visible in cycle 0, too.
 

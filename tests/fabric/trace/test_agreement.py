@@ -161,7 +161,7 @@ def test_verdict_of_a_stopped_run_names_no_bound(told: Told) -> None:
     verdict = seen["trace stalls"].verdict
     assert verdict is not None
     if run.ends == "completed":
-        assert verdict.startswith(("Nothing alone bounds it", "Bound by "))
+        assert verdict.startswith(("Nothing alone bounds the run", "Bound by "))
     else:
         assert verdict.startswith(f"Not completed ({run.ends}), so nothing")
     assert seen["trace report"].verdict == verdict

@@ -194,11 +194,11 @@ class Accounts:
             return self._mostly()
         gains = [gain for gain in self.gains if gain.kind != "hbm"]
         if not gains:
-            return "Nothing alone bounds it: no memory, unit or channel by itself makes it shorter."
+            return "Nothing alone bounds the run: no change of one resource shortens it."
         first, *others = gains[:2]
         bound = first.cycles <= (1 - _BOUND_SHARE) * self.cycles
-        sentence = f"{'Bound by' if bound else 'Nothing alone bounds it, not even'} "
-        sentence += f"{_gain_name(first)}: {_gain_text(first, self.cycles)}."
+        start = "Bound by" if bound else "Nothing alone bounds the run, not even"
+        sentence = f"{start} {_gain_name(first)}: {_gain_text(first, self.cycles)}."
         for gain in others:
             sentence += f" Next {_gain_name(gain)}: {_gain_text(gain)}."
         return sentence
