@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Sequence
+from itertools import accumulate, chain
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -69,21 +70,8 @@ def _farther(star: Counter[int], units_per_site: int) -> list[int]:
     return sorted(star.values(), reverse=True)[units_per_site - 1 :]
 
 
-class _Rows:
-    def __init__(self) -> None:
-        self.columns: Final[list[int]] = []
-        self.factors: Final[list[float]] = []
-        self.starts: Final = [0]
-        self.least: Final[list[float]] = []
-        self.most: Final[list[float]] = []
-
-    def add(self, entries: Iterable[tuple[int, float]], least: float, most: float) -> None:
-        for column, factor in entries:
-            self.columns.append(column)
-            self.factors.append(factor)
-        self.starts.append(len(self.columns))
-        self.least.append(least)
-        self.most.append(most)
+_Row: TypeAlias = tuple[Sequence[tuple[int, float]], float, float]
+"""Columns with their factors, and the least and the most of their weighted sum."""
 
 
 def exact(floor: Floor, known_bytes: int) -> tuple[list[int] | None, int]:
@@ -100,15 +88,15 @@ def exact(floor: Floor, known_bytes: int) -> tuple[list[int] | None, int]:
     if least >= known_bytes:
         return None, known_bytes
     program = _Program(floor, known_bytes)
-    rows = program.rows
-    shape = len(rows.least), program.columns
+    entries, row_least, row_most = zip(*program.rows, strict=True)
+    columns, factors = zip(*chain.from_iterable(entries), strict=True)
+    starts = [0, *accumulate(map(len, entries))]
+    matrix = csr_array((factors, columns, starts), shape=(len(entries), program.columns))
     solved = milp(
         program.prices,
         integrality=program.is_whole,
         bounds=Bounds(0, program.most),
-        constraints=LinearConstraint(
-            csr_array((rows.factors, rows.columns, rows.starts), shape=shape), rows.least, rows.most
-        ),
+        constraints=LinearConstraint(matrix, row_least, row_most),
         options={"mip_rel_gap": 0, "time_limit": _SECONDS},
     )
     if solved.status == _INFEASIBLE:
@@ -134,7 +122,7 @@ class _Program:
         sites = len(floor.is_edge)
         self.unit: Final = math.gcd(*(net.size_bytes for net in nets))
         self.on: Final = len(units) * sites
-        self.rows: Final = _Rows()
+        self.rows: Final[list[_Row]] = []
         self.prices: Final[list[float]] = [0.0] * self.on
         self.most: Final[list[float]] = [
             float(floor.is_edge[site] or not unit.on_edge)
@@ -144,13 +132,13 @@ class _Program:
         self._floor: Final = floor
         self._mirror()
         for unit in range(len(units)):
-            self.rows.add([(unit * sites + site, 1) for site in range(sites)], 1, 1)
+            self.rows.append(([(unit * sites + site, 1) for site in range(sites)], 1, 1))
         for site in range(sites):
             columns = range(site, self.on, sites)
-            self.rows.add([(column, 1) for column in columns], 0, floor.units_per_site)
+            self.rows.append(([(column, 1) for column in columns], 0, floor.units_per_site))
             if floor.site_bytes is not None:
                 needed = [(c, float(units[c // sites].on_chip_bytes)) for c in columns]
-                self.rows.add(needed, 0, floor.site_bytes)
+                self.rows.append((needed, 0, floor.site_bytes))
         loads: dict[int, list[tuple[int, float]]] = {}
         for net in nets:
             size = net.size_bytes // self.unit
@@ -162,16 +150,17 @@ class _Program:
                         weighed = float(size * floor.weights[link])
                         loads.setdefault(link, []).append((taken[link], weighed))
                     entries = [(taken[link], 1.0), *((pair, -1.0) for pair in pairs)]
-                    self.rows.add(entries, 0, np.inf)
+                    self.rows.append((entries, 0, np.inf))
         least = lower_bound(floor)
         worst = self._column(1, np.inf)
-        self.rows.add([(worst, 1.0)], least.worst_link_bytes / self.unit, np.inf)
+        self.rows.append(([(worst, 1.0)], least.worst_link_bytes / self.unit, np.inf))
         trees = [(c, price) for c, price in enumerate(self.prices) if price and c != worst]
-        self.rows.add(trees, least.byte_hops / self.unit, np.inf)
+        self.rows.append((trees, least.byte_hops / self.unit, np.inf))
         for load in loads.values():
-            self.rows.add([(worst, 1.0), *((column, -size) for column, size in load)], 0, np.inf)
+            carried = [(column, -size) for column, size in load]
+            self.rows.append(([(worst, 1.0), *carried], 0, np.inf))
         priced = [(column, price) for column, price in enumerate(self.prices) if price]
-        self.rows.add(priced, 0, known_bytes / self.unit - 1)
+        self.rows.append((priced, 0, known_bytes / self.unit - 1))
         self.columns: Final = len(self.prices)
         self.is_whole: Final = np.arange(self.columns) < self.on
 
@@ -213,7 +202,7 @@ class _Program:
         for unit, groups in ((source, by_source), (target, by_target)):
             for site, pairs in enumerate(groups):
                 entries = [(unit * sites + site, -1.0), *((pair, 1.0) for pair in pairs)]
-                self.rows.add(entries, 0, 0)
+                self.rows.append((entries, 0, 0))
         return by_link
 
     def _column(self, price: float, most: float) -> int:

@@ -158,27 +158,22 @@ class Stalls(Result):
         columns = _columns([units.median for units in spreads])
         rows = []
         for family, (least, median, most) in zip(families, spreads, strict=True):
-            many = len(family.units) > 1
             shares = {cause: getattr(median, cause.column) / (self.cycles or 1) for cause in SHOWN}
-            ends = [unit.stalled_cycles if many else None for unit in (least, most)]
-            rows.append(
-                (
-                    family.name,
-                    *(() if unfold else (len(family.units),)),
-                    Bar(shares),
-                    *(getattr(median, column) for column in columns.values()),
-                    *(() if unfold else ends),
-                    family.mostly,
-                    Place(median.file, median.line).brief,
-                )
-            )
+            cells = [Bar(shares), *(getattr(median, column) for column in columns.values())]
+            if not unfold:
+                count = len(family.units)
+                ends = (unit.stalled_cycles if count > 1 else None for unit in (least, most))
+                cells = [count, *cells, *ends]
+            place = Place(median.file, median.line).brief
+            rows.append((family.name, *cells, family.mostly, place))
         note = f", each row sums to {counted(self.cycles, 'cycle')}"
         note += "" if unfold else ", for the median unit of each family by stalled cycles"
         note += f"; {_LINKS} is part of {Cause.EMPTY.label}" if _LINKS in columns else ""
         yield Title("Where the cycles went", note)
-        titles = [*columns, *(() if unfold else ("least stalled", "most stalled"))]
-        head = ("unit", "") if unfold else ("unit", "units", "")
-        yield Rows((*head, *titles, "mostly", "wired at"), rows, shown)
+        titles = ["", *columns]
+        if not unfold:
+            titles = ["units", *titles, "least stalled", "most stalled"]
+        yield Rows(("unit", *titles, "mostly", "wired at"), rows, shown)
         if self.folded.absent and not unfold:
             yield line(absent_line(self.folded.absent))
 
