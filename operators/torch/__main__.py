@@ -1,4 +1,4 @@
-"""``python -m operators.torch``: the calls of a module that can and that cannot be imported."""
+"""``python -m operators.torch``: lists the calls that from_torch can or cannot import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fabric import ConfigurationError, FabricError
 from fabric.extend import check_extra, users_code
 
 _PIPED_COLUMNS: Final = 10_000
-"""The width of the table for another program, which needs every row in one line."""
+"""The width of a table that is piped, in characters: every row fits in one line."""
 
 
 @click.command()
@@ -45,23 +45,23 @@ def main(file: str | None, lists: bool) -> None:
 
 
 def _of_file(file: str) -> int:
-    from operators.torch.listing import listed
+    from operators.torch.listing import plan_of
     from operators.torch.registry import folded
 
     module, args = _model(file)
-    found = listed(module, args, {})
-    if not found.unsupported:
-        click.echo(f"every call that depends on data can be imported, {found.calls} in all")
+    plan = plan_of(module, args, {})
+    if not plan.missing:
+        click.echo(f"every call that depends on data can be imported, {plan.calls} in all")
         return 0
     table = Table(box=box.SIMPLE)
     for title in ("times", "written", "call", "module", "line", "needed"):
         table.add_column(title, overflow="fold")
-    for times, each in folded(found.unsupported):
-        cells = (f"{times:,}", each.written, each.call, each.module, each.place, each.needed)
+    for times, call in folded(plan.missing):
+        cells = (f"{times:,}", call.written, call.call, call.module, call.place, call.needed)
         table.add_row(*map(Text, cells))
     piped = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
     Console(width=piped).print(table)
-    click.echo(f"calls that cannot be imported: {len(found.unsupported)} of {found.calls}")
+    click.echo(f"calls that cannot be imported: {len(plan.missing)} of {plan.calls}")
     return 1
 
 
@@ -74,13 +74,13 @@ def _model(file: str) -> tuple[Any, tuple[Any, ...]]:
             f"{file} defines no model(): expected one that returns (module, args)"
         )
     with users_code("model()"):
-        found = make()
-    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], tuple):
+        model = make()
+    if not isinstance(model, tuple) or len(model) != 2 or not isinstance(model[1], tuple):
         raise ConfigurationError(
-            f"{file}: model() returns {type(found).__name__}: expected (module, args), "
+            f"{file}: model() returns {type(model).__name__}: expected (module, args), "
             "where args is a tuple"
         )
-    return found
+    return model
 
 
 def _all_calls() -> None:

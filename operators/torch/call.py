@@ -13,12 +13,7 @@ from operators.kernels.tensors import View
 
 @dataclass(frozen=True)
 class Spec:
-    """A tensor that a call returns.
-
-    Attributes:
-        shape: in elements.
-        dtype: of its elements.
-    """
+    """A tensor that a call returns."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -32,9 +27,9 @@ class Call:
         target: such as ``aten.linear.default``.
         name: of its result in the captured graph, unique.
         args, kwargs: numbers, texts, lists of both, and a ``View`` in place of each tensor.
-        results: of each tensor that it returns, in order.
-        many: whether it returns several tensors.
-        module: path of the module that makes it, such as ``model.layers.0.mlp``; empty at the top.
+        results: the tensors that it returns, in order.
+        many: whether it returns a tuple of tensors.
+        module: path of the calling module, such as ``model.layers.0.mlp``; empty at the top.
         file, line: in the user's model; None if unknown.
     """
 
@@ -55,9 +50,9 @@ class Call:
 
     def tensor(self, place: int = 0) -> View:
         """Return an argument that is a tensor."""
-        found = self.args[place]
-        assert isinstance(found, View)
-        return found
+        view = self.args[place]
+        assert isinstance(view, View)
+        return view
 
     def argument(self, place: int, name: str, default: Any = None) -> Any:
         """Return an argument that may be given by its place or by its name."""

@@ -1,7 +1,7 @@
-"""A module as a graph of calls, by ``torch.export``, and its tensors as numpy's.
+"""A module as a graph of calls, traced by ``torch.export``, and its tensors as numpy arrays.
 
-Composite calls with an importer (linear, attention, norms) stay whole, others are decomposed; calls
-in place become calls that return a result.
+Composite calls that have an importer (linear, attention, norms) stay whole. Other calls are
+decomposed. Calls that work in place become calls that return a result.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Captured:
             integers and booleans decide where data go, so they are constants of the trace.
         parameters: placeholders that are weights.
         inputs: placeholders that are arguments of the module.
-        outputs: nodes, and numbers that depend on nothing.
+        outputs: nodes, and constant numbers.
     """
 
     calls: tuple[Node, ...]
@@ -92,13 +92,8 @@ def capture(
         module: in evaluation mode.
         args: its positional arguments.
         kwargs: its keyword arguments.
-        dynamic_shapes: lengths that stay symbols in the trace, as for torch.export. The trace is
-            kept for calls with other lengths.
-        rolls: equal steps are rolled into one loop body.
-
-    Raises:
-        ProgramError: it is not a module, ``args`` is not a tuple, PyTorch cannot trace it, or it
-            writes to its own buffers or to its arguments.
+        dynamic_shapes: as in ``from_torch``.
+        rolls: whether equal steps become one loop body.
     """
     if not isinstance(module, torch.nn.Module):
         refuse(f"from_torch is given a {type(module).__name__}: expected a torch.nn.Module")
@@ -113,18 +108,18 @@ def capture(
     progress(f"torch.export traces {type(module).__name__}")
     exported, graph = _trace_of(module, args, kwargs, dynamic_shapes, rolls=rolls)
     _check_only_returns(module, exported)
-    given = iter(leaves)
-    held = {**exported.state_dict, **exported.constants}
+    arguments = iter(leaves)
+    own_tensors = {**exported.state_dict, **exported.constants}
     tensors: dict[Node, torch.Tensor] = {}
     data, parameters, inputs = set(), set(), set()
     for node, spec in placeholders(exported, graph):
         if spec.kind is InputKind.TOKEN:
             continue  # a token only orders checks
         if spec.kind is not InputKind.USER_INPUT:
-            tensors[node] = held[spec.target]
+            tensors[node] = own_tensors[spec.target]
             if spec.kind is InputKind.PARAMETER:
                 parameters.add(node)
-        elif isinstance(value := next(given), torch.Tensor):
+        elif isinstance(value := next(arguments), torch.Tensor):
             tensors[node] = value
             inputs.add(node)
             if value.is_floating_point():
@@ -135,8 +130,9 @@ def capture(
     )
     specs = zip(output.args[0], exported.graph_signature.output_specs, strict=True)
     outputs = tuple(each for each, spec in specs if spec.kind is OutputKind.USER_OUTPUT)
-    known = frozenset(data), frozenset(parameters), frozenset(inputs)
-    return Captured(calls, tensors, *known, outputs)
+    return Captured(
+        calls, tensors, frozenset(data), frozenset(parameters), frozenset(inputs), outputs
+    )
 
 
 def _trace_of(
@@ -153,8 +149,7 @@ def _trace_of(
         leaves, structure = torch.utils._pytree.tree_flatten((args, dict(kwargs)))
         symbols = partial(trace, dynamic_shapes)
         kept = kept_trace(module, leaves, structure, dynamic_shapes, symbols)
-        # Traces with symbols cannot have lengths that depend on known arguments, or loops over
-        # steps.
+        # A trace with symbols has no lengths that follow from known arguments, and no rolled loops.
         if kept is not None and not has_lengths_of_data(kept.graph):
             graph = at_lengths(kept, leaves)
             if not has_loops(graph):
@@ -174,9 +169,9 @@ def _traced(
     """Trace a module, and decompose calls that have no importer."""
     given = _where_the_weights_are(module, (args, dict(kwargs)))
     if dynamic_shapes is None:
-        # A failed export leaves marks of symbolic lengths at the tensors of its arguments.
+        # A failed export with symbols marks its argument tensors. Detached tensors have no marks.
         given = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, given)
-    # ``users_code`` handles signals and other errors that are not an Exception.
+    # ``users_code`` handles signals and errors that are not an Exception.
     with (
         users_code(f"tracing {type(module).__name__}"),
         torch.no_grad(),
@@ -211,11 +206,11 @@ def _traced(
 def _traced_for_numbers(
     module: torch.nn.Module, given: Any, *, rolls: bool
 ) -> ExportedProgram | None:
-    """Trace a module for the integers and booleans that it is given; None if data decide, too."""
+    """Trace a module for the values of its integers and booleans; None if data decide, too."""
     numbers = _KnownNumbers(given)
     hook = module.register_forward_pre_hook(numbers.known, with_kwargs=True)
     try:
-        # The module has printed its text already.
+        # The first trace has printed the output of the module already.
         silent = io.StringIO()
         with redirect_stdout(silent), redirect_stderr(silent), _without_dump():
             with numbers:
@@ -228,7 +223,7 @@ def _traced_for_numbers(
 
 
 class _KnownNumbers(TorchFunctionMode):
-    """Computes calls that read only known integers and booleans."""
+    """Computes calls that read only known integers and booleans. Other calls are traced."""
 
     def __init__(self, given: Any) -> None:
         super().__init__()
@@ -236,28 +231,28 @@ class _KnownNumbers(TorchFunctionMode):
         self._traced: Final[dict[int, Any]] = {}
 
     def known(self, _: torch.nn.Module, args: Any, kwargs: Any) -> Any:
+        """Replace traced arguments by known ones before the module runs."""
         traced, structure = torch.utils._pytree.tree_flatten((args, kwargs))
         given = torch.utils._pytree.tree_leaves(self._given)
         leaves = [
-            known.clone() if _is_known(known) else leaf
-            for leaf, known in zip(traced, given, strict=True)
+            value.clone() if _is_known(value) else leaf
+            for leaf, value in zip(traced, given, strict=True)
         ]
-        self._traced.update({id(leaf): each for leaf, each in zip(leaves, traced, strict=True)})
-        self._kept = leaves
+        self._traced.update({id(new): old for new, old in zip(leaves, traced, strict=True)})
+        self._leaves = leaves  # a tensor that is alive keeps its id
         return torch.utils._pytree.tree_unflatten(leaves, structure)
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Compute a call of known tensors; trace other calls with the traced arguments."""
         kwargs = kwargs or {}
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
-        tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if tensors and all(map(_is_known, tensors)):
             with _disable_current_modes():
-                found = func(*args, **kwargs)
-            if not any(map(_is_float, torch.utils._pytree.tree_leaves(found))):
-                return found
+                result = func(*args, **kwargs)
+            if not any(map(_is_float, torch.utils._pytree.tree_leaves(result))):
+                return result
         if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
             args = (args[0], _places_of(args[1]), *args[2:])
         args, kwargs = torch.utils._pytree.tree_map(
@@ -267,15 +262,15 @@ class _KnownNumbers(TorchFunctionMode):
 
 
 def _places_of(index: Any) -> tuple[Any, ...]:
-    """Return an index with known masks replaced by their places."""
-    named: list[Any] = []
-    for each in index if isinstance(index, tuple) else (index,):
-        if _is_known(each) and each.dtype == torch.bool:
+    """Return an index with known masks replaced by the places that they select."""
+    places: list[Any] = []
+    for part in index if isinstance(index, tuple) else (index,):
+        if _is_known(part) and part.dtype == torch.bool:
             with _disable_current_modes():
-                named += each.nonzero(as_tuple=True)
+                places += part.nonzero(as_tuple=True)
         else:
-            named.append(each)
-    return tuple(named)
+            places.append(part)
+    return tuple(places)
 
 
 def _is_known(value: Any) -> bool:
@@ -290,11 +285,11 @@ def _is_float(value: Any) -> bool:
 def _in_imported_calls(
     exported: ExportedProgram, given: Any, *, settles: bool, rolls: bool
 ) -> ExportedProgram:
-    """Return a trace of calls that are imported, without the lengths that known numbers decide."""
+    """Return a trace of importable calls, with constant lengths and rolled loops if possible."""
     try:
         exported = exported.run_decompositions({})
     except AssertionError:
-        # PyTorch cannot rename two lengths that are equal to one constant.
+        # PyTorch fails to rename two lengths that equal one constant.
         exported, _ = _settled(exported, given)
     needing = None
     if settles and has_lengths_of_data(exported.graph):
@@ -308,7 +303,7 @@ def _in_imported_calls(
 
 
 def _settled(exported: ExportedProgram, given: Any) -> tuple[ExportedProgram, Node | None]:
-    """Return a trace without lengths of data, or this trace and the call that needs a length."""
+    """Return a trace with constant lengths; or the same trace, and a call that needs a length."""
     module = Settled(exported.module(), torch.utils._pytree.tree_leaves(given))
     try:
         settled = torch.export.export(module, *given, strict=False)
@@ -330,26 +325,24 @@ def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
 
 
 class _KnownPlaces(TorchFunctionMode):
-    """Lists that index a tensor keep their numbers: on the meta device PyTorch would drop them."""
+    """Indexes meta tensors by tensors in place of lists, whose numbers PyTorch would drop."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Index by a tensor that has numbers in place of a list."""
         if func is torch.Tensor.__getitem__ and args[0].is_meta:
             index = args[1] if isinstance(args[1], tuple) else (args[1],)
-            if any(isinstance(each, list) for each in index):
-                named = [torch.tensor(each) if isinstance(each, list) else each for each in index]
-                args = args[0], tuple(named)
+            if any(isinstance(part, list) for part in index):
+                places = [torch.tensor(part) if isinstance(part, list) else part for part in index]
+                args = args[0], tuple(places)
         return func(*args, **(kwargs or {}))
 
 
 @contextmanager
 def _grouped_experts(module: torch.nn.Module) -> Iterator[None]:
-    """Run experts of transformers as grouped products while they are traced.
+    """Trace the experts of transformers in their implementation by grouped products.
 
-    Other implementations, and the default one of a single module, read the number of rows of each
-    expert from data, which a trace does not have.
+    The other implementations read the number of rows of each expert from data. A trace has no data.
     """
     name = "_experts_implementation"
     configs = {
@@ -357,7 +350,7 @@ def _grouped_experts(module: torch.nn.Module) -> Iterator[None]:
         for each in module.modules()
         if hasattr(config := getattr(each, "config", None), name)
     }
-    originals = [(each, getattr(each, name)) for each in configs.values()]
+    originals = [(config, getattr(config, name)) for config in configs.values()]
     try:
         for config, _ in originals:
             setattr(config, name, "grouped_mm")
@@ -379,7 +372,7 @@ def _check_only_returns(module: torch.nn.Module, exported: ExportedProgram) -> N
 
 
 def _is_check(node: Node) -> bool:
-    """Whether a call only checks the result of another check, or takes it."""
+    """Whether a call checks for errors of linear algebra, or reads the result of such a check."""
     if node.target is operator.getitem:
         (source, _) = node.args
         return isinstance(source, Node) and _is_check(source)
@@ -388,27 +381,28 @@ def _is_check(node: Node) -> bool:
 
 
 def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
-    """Return arguments on the meta device if a weight or an argument is there.
+    """Return the arguments; on the meta device if a weight or an argument is on it.
 
-    A trace runs on one device. Traced tensors have no numbers; known numbers come from the
-    arguments themselves.
+    A trace runs on one device. Known numbers are read from the original arguments.
     """
     leaves = [*module.parameters(), *torch.utils._pytree.tree_leaves(given)]
-    if not any(isinstance(each, torch.Tensor) and each.is_meta for each in leaves):
+    if not any(isinstance(leaf, torch.Tensor) and leaf.is_meta for leaf in leaves):
         return given
-    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), given)
+    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda x: x.to("meta"), given)
 
 
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
-    """Decompose calls that have no importer, if PyTorch has a decomposition.
+    """Decompose the calls that have no importer but a decomposition.
 
-    Calls on integers alone are computed as they are.
+    Calls that read only integers stay: planning computes them.
     """
-    known = decompositions()
+    rules = decompositions()
     targets = _computing(exported)
     while True:
         table = {
-            each: known[each] for each in targets if each in known and not importer_of(str(each))
+            target: rules[target]
+            for target in targets
+            if target in rules and not importer_of(str(target))
         }
         if not table:
             return exported
@@ -419,24 +413,22 @@ def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
 
 
 def _computing(exported: ExportedProgram) -> set[Any]:
-    """Return the nodes that depend on weights, or on inputs of floating-point numbers."""
-    reached: set[Node] = set()
-    inputs = iter(exported.graph_signature.input_specs)
+    """Return the targets of calls that depend on weights or floating-point inputs."""
+    reached = {
+        node
+        for node, spec in placeholders(exported, exported.graph)
+        if spec.kind in {InputKind.USER_INPUT, InputKind.PARAMETER}
+        and isinstance(value := node.meta.get("val"), torch.Tensor)
+        and value.is_floating_point()
+    }
     for node in exported.graph.nodes:
-        if node.op == "placeholder":
-            value, kind = node.meta.get("val"), next(inputs).kind
-            given = kind in {InputKind.USER_INPUT, InputKind.PARAMETER}
-            if given and isinstance(value, torch.Tensor) and value.is_floating_point():
-                reached.add(node)
-        elif not str(node.target).startswith("aten.sym_") and any(
-            each in reached for each in node.all_input_nodes
-        ):
+        is_size = str(node.target).startswith("aten.sym_")
+        if not is_size and not reached.isdisjoint(node.all_input_nodes):
             reached.add(node)
     return {node.target for node in reached if node.op == "call_function"}
 
 
 def target_of(node: Node) -> str:
-    """Return the target of a node, such as ``aten.linear.default``."""
     return str(node.target) if isinstance(node.target, torch._ops.OpOverload) else node.name
 
 
@@ -444,7 +436,7 @@ def written_of(node: Node) -> str:
     """Return the function that the user's line calls, such as ``index_add``; empty if unknown."""
     _, name = node.meta.get("torch_fn") or ("", "")
     kind, _, name = str(name).partition(".")
-    # Operators such as brackets do not appear by name.
+    # Operators such as brackets have no name in the user's line.
     return "" if kind == "OpOverload" or name.startswith("__") else name
 
 
@@ -452,22 +444,19 @@ def specs_of(node: Node) -> tuple[Spec, ...]:
     """Return the tensors that a node returns.
 
     Raises:
-        UnsupportedError: tiles hold neither the elements of a tensor nor pairs, or a size depends
-            on data.
+        UnsupportedError: tiles cannot hold the element type, or a size depends on data.
     """
-    found = node.meta["val"]
-    tensors = found if isinstance(found, tuple | list) else (found,)
+    value = node.meta["val"]
+    tensors = value if isinstance(value, tuple | list) else (value,)
     return tuple(
-        Spec(
-            _sizes(node, each), _COMPLEX if each.dtype == torch.complex64 else dtype_of(each.dtype)
-        )
-        for each in tensors
-        if isinstance(each, torch.Tensor)
+        Spec(_sizes(node, x), _COMPLEX if x.dtype == torch.complex64 else dtype_of(x.dtype))
+        for x in tensors
+        if isinstance(x, torch.Tensor)
     )
 
 
 def _sizes(node: Node, tensor: torch.Tensor) -> tuple[int, ...]:
-    if not all(isinstance(each, int) for each in tensor.shape):
+    if not all(isinstance(size, int) for size in tensor.shape):
         raise UnsupportedError(
             f"data decide the size of its result, {list(tensor.shape)}{_reader_of_length(node)}: "
             "expected a known one"
@@ -476,7 +465,7 @@ def _sizes(node: Node, tensor: torch.Tensor) -> tuple[int, ...]:
 
 
 def check_is_known(node: Node) -> None:
-    """Refuse a call that reads a number of data."""
+    """Refuse a call that reads a number that data decide."""
     if node.target in (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default):
         raise UnsupportedError(
             f"data decide the number that it reads{_reader_of_length(node)}: expected a known one"
@@ -484,7 +473,7 @@ def check_is_known(node: Node) -> None:
 
 
 def _reader_of_length(node: Node) -> str:
-    """Return the call that needs a length of data as a clause; empty if unknown."""
+    """Return a clause that names the call which needs a length of data; empty if unknown."""
     needing = node.meta.get("needs_length")
     if needing is None:
         return ""
@@ -496,16 +485,15 @@ def _reader_of_length(node: Node) -> str:
 
 
 def module_of(node: Node) -> str:
-    """Return the path of the module that makes the call, such as ``model.layers.0.mlp``."""
     modules = node.meta.get("nn_module_stack") or {"": ("", None)}
     path, _ = list(modules.values())[-1]
     return str(path)
 
 
 def place_of(node: Node) -> tuple[str | None, int | None]:
-    """Return file and line of the user's model: the innermost frame that is not torch's own."""
+    """Return file and line of the innermost frame that is not in torch; None if unknown."""
     frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
-    own = [each for each in frames if f"{torch.__path__[0]}/" not in each["file"]] or frames
+    own = [frame for frame in frames if f"{torch.__path__[0]}/" not in frame["file"]] or frames
     return (own[-1]["file"], int(own[-1]["line"])) if own else (None, None)
 
 
@@ -513,7 +501,6 @@ _LOGGERS: Final = [logging.getLogger(each.__name__) for each in (fake_tensor, sy
 
 
 def _message_of(module: torch.nn.Module, error: Exception) -> str:
-    """Return the message about control flow of ``module`` that depends on data."""
     return (
         f"torch.export cannot trace {type(module).__name__}: its control flow depends on data"
         f"{_line_of(module, error)}: expected "
@@ -522,15 +509,14 @@ def _message_of(module: torch.nn.Module, error: Exception) -> str:
 
 
 def _line_of(module: torch.nn.Module, error: Exception) -> str:
-    """Return the line of ``module`` that led to ``error``; empty if unknown."""
-    defining = [sys.modules.get(type(each).__module__) for each in module.modules()]
-    files = {getattr(each, "__file__", None) for each in defining}
-    own = {each for each in files if each and not each.startswith(f"{torch.__path__[0]}/")}
-    traced = [(each["file"], int(each["line"])) for each in _FRAME.finditer(str(error))]
+    defining = [sys.modules.get(type(part).__module__) for part in module.modules()]
+    files = {getattr(python_module, "__file__", None) for python_module in defining}
+    own = {file for file in files if file and not file.startswith(f"{torch.__path__[0]}/")}
+    traced = [(frame["file"], int(frame["line"])) for frame in _FRAME.finditer(str(error))]
     raising = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    frames = [each for each in (*raising, *traced) if each[0] in own]
+    frames = [place for place in (*raising, *traced) if place[0] in own]
     if not frames:
         return ""
     file, line = frames[-1]
@@ -539,10 +525,7 @@ def _line_of(module: torch.nn.Module, error: Exception) -> str:
 
 @contextmanager
 def _without_dump() -> Iterator[None]:
-    """Suppress the graph and the traceback that PyTorch prints with an error.
-
-    A module's own output is printed.
-    """
+    """Suppress what PyTorch prints with an error. The module's own output is printed."""
     printed, dump = io.StringIO(), ""
     for logger in _LOGGERS:
         logger.addFilter(_nothing)
@@ -581,21 +564,19 @@ _BITS: Final = {
     torch.float8_e4m3fn: torch.uint8,
     torch.float8_e5m2: torch.uint8,
 }
-"""Types that numpy does not know by itself, and types of equal size."""
+"""Types without a counterpart in numpy, and integers of the same size."""
 
 
 def dtype_of(dtype: torch.dtype) -> np.dtype:
-    """Return numpy's name for an element type."""
-    found = _DTYPES.get(dtype)
-    if found is None:
-        known = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
+    if dtype not in _DTYPES:
+        supported = ", ".join(str(each).removeprefix("torch.") for each in _DTYPES)
         name = str(dtype).removeprefix("torch.")
-        raise UnsupportedError(f"its element type is {name}: expected one of {known}")
-    return found
+        raise UnsupportedError(f"its element type is {name}: expected one of {supported}")
+    return _DTYPES[dtype]
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
-    """Return the numbers of a tensor, if possible without a copy."""
+    """Return the numbers of a tensor, without a copy if possible."""
     dtype = dtype_of(tensor.dtype)
     tensor = tensor.detach().resolve_conj().resolve_neg()
     bits = _BITS.get(tensor.dtype)

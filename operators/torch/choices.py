@@ -1,4 +1,4 @@
-"""The experts of tokens, for runs without data to choose them."""
+"""The experts of each token, for runs that have no data to choose them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from operators.torch.capture import Captured
 
 @checked
 def routing(layers: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Return the experts of each layer's tokens as arrays, from any iterables."""
+    """Return ``layers`` as arrays: the check converts them."""
     return layers
 
 
@@ -31,7 +31,6 @@ class Choices:
     """
 
     def __init__(self, captured: Captured, stated: Sequence[np.ndarray] | None) -> None:
-        """Take the module, and the stated choices in the order of the layers' calls."""
         self.stated: Final = stated
         self._nodes: Final = {node.name: node for node in captured.calls}
         self._tensors: Final = captured.tensors
@@ -49,21 +48,21 @@ class Choices:
 
     def _chosen(self, node: Node, tokens: int, hits: int, _experts: int) -> NDArray[np.int64]:
         with torch.no_grad():
-            found: NDArray[np.int64] = self._computed(node).numpy().reshape(tokens, hits)
-        return found
+            experts: NDArray[np.int64] = self._computed(node).numpy()
+        return experts.reshape(tokens, hits)
 
     def _computed(self, node: Node) -> Any:
         waiting = [node]
         while waiting:
-            each = waiting[-1]
-            missing = [one for one in each.all_input_nodes if one not in self._values]
+            call = waiting[-1]
+            missing = [read for read in call.all_input_nodes if read not in self._values]
             if missing:
                 waiting += missing
                 continue
             waiting.pop()
-            if each not in self._values:
-                args = map_arg(each.args, self._values.__getitem__)
-                kwargs = map_arg(each.kwargs, self._values.__getitem__)
-                assert callable(each.target)
-                self._values[each] = each.target(*args, **dict(kwargs))
+            if call not in self._values:
+                args = map_arg(call.args, self._values.__getitem__)
+                kwargs = map_arg(call.kwargs, self._values.__getitem__)
+                assert callable(call.target)
+                self._values[call] = call.target(*args, **dict(kwargs))
         return self._values[node]

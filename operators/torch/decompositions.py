@@ -1,4 +1,4 @@
-"""Decompositions of calls without an importer: PyTorch's, and ours in place of a few."""
+"""Decompositions of calls without an importer: PyTorch's, and our own for a few calls."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ from operators.torch.loops.cells import loop_cells
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return PyTorch's decompositions, and ours of calls that PyTorch leaves whole."""
-    known: dict[Any, Callable[..., Any]] = torch.export.default_decompositions()
+    rules: dict[Any, Callable[..., Any]] = torch.export.default_decompositions()
     aten = torch.ops.aten
-    known[aten._native_batch_norm_legit_no_training.default] = _batch_norm
-    known[aten._native_batch_norm_legit.no_stats] = _instance_norm
-    known[aten.native_group_norm.default] = _group_norm
-    known[aten.linalg_vector_norm.default] = _vector_norm
-    known[aten._cdist_forward.default] = _distances
-    known[aten._trilinear.default] = _trilinear
-    known[aten.grid_sampler_2d.default] = decompositions_.grid_sampler_2d
-    known[aten.unfold.default] = _windows
-    known[aten.var_mean.correction] = _variance_and_mean
-    known[aten.round.decimals] = _rounded
-    known[aten.bucketize.Tensor] = _buckets
-    known[aten.rrelu_with_noise_functional.default] = _leaky
-    # Not ``known | ...``: this dict subclass loads its entries lazily, and a union would be empty.
-    known.update(loop_cells())
-    return known
+    rules[aten._native_batch_norm_legit_no_training.default] = _batch_norm
+    rules[aten._native_batch_norm_legit.no_stats] = _instance_norm
+    rules[aten.native_group_norm.default] = _group_norm
+    rules[aten.linalg_vector_norm.default] = _vector_norm
+    rules[aten._cdist_forward.default] = _distances
+    rules[aten._trilinear.default] = _trilinear
+    rules[aten.grid_sampler_2d.default] = decompositions_.grid_sampler_2d
+    rules[aten.unfold.default] = _windows
+    rules[aten.var_mean.correction] = _variance_and_mean
+    rules[aten.round.decimals] = _rounded
+    rules[aten.bucketize.Tensor] = _buckets
+    rules[aten.rrelu_with_noise_functional.default] = _leaky
+    # Not ``rules | ...``: this dict subclass loads its entries lazily, and a union would be empty.
+    rules.update(loop_cells())
+    return rules
 
 
 def _batch_norm(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, _momentum: float, eps: float
 ) -> Any:
-    """Normalise by learnt moments: a factor and a term per channel, from weights alone."""
+    """Multiply and add one number per channel. These numbers depend only on weights."""
     factor = torch.rsqrt(variance.float() + eps)
     factor = factor if weight is None else factor * weight.float()
     term = -mean.float() * factor
@@ -49,20 +48,20 @@ def _instance_norm(
     x: Any, weight: Any, bias: Any, _training: bool, _momentum: float, eps: float
 ) -> Any:
     rows = x.transpose(0, 1).reshape(x.shape[1], -1)
-    found = torch.nn.functional.layer_norm(rows.float(), rows.shape[1:], eps=eps)
-    found = _scaled(found, weight, bias, (-1, 1)).to(x.dtype)
-    turned = found.reshape(x.shape[1], x.shape[0], *x.shape[2:]).transpose(0, 1)
-    return turned, *_moments(rows.float(), eps)
+    result = torch.nn.functional.layer_norm(rows.float(), rows.shape[1:], eps=eps)
+    result = _scaled(result, weight, bias, (-1, 1)).to(x.dtype)
+    result = result.reshape(x.shape[1], x.shape[0], *x.shape[2:]).transpose(0, 1)
+    return result, *_moments(rows.float(), eps)
 
 
 def _group_norm(
     x: Any, weight: Any, bias: Any, batch: int, channels: int, _size: int, groups: int, eps: float
 ) -> Any:
     rows = x.reshape(batch, groups, -1)
-    found = torch.nn.functional.layer_norm(rows.float(), rows.shape[2:], eps=eps)
-    found = _scaled(found.reshape(batch, channels, -1), weight, bias, (1, -1, 1))
+    result = torch.nn.functional.layer_norm(rows.float(), rows.shape[2:], eps=eps)
+    result = _scaled(result.reshape(batch, channels, -1), weight, bias, (1, -1, 1))
     mean, deviation = _moments(rows.float(), eps)
-    return found.reshape(x.shape).to(x.dtype), mean.to(x.dtype), deviation.to(x.dtype)
+    return result.reshape(x.shape).to(x.dtype), mean.to(x.dtype), deviation.to(x.dtype)
 
 
 def _moments(rows: Any, eps: float) -> tuple[Any, Any]:
@@ -78,7 +77,6 @@ def _scaled(x: Any, weight: Any, bias: Any, channels: tuple[int, ...]) -> Any:
 def _vector_norm(
     x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """Return the root of the sum of squares, or another norm of the magnitudes."""
     result = x.dtype if dtype is None else dtype
     dims = list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     x = x.float()
@@ -112,12 +110,11 @@ def _trilinear(
 
 
 def _windows(x: Any, dim: int, size: int, step: int) -> Any:
-    """Return windows along a dimension, which overlap if the step is less than the size."""
     dim %= x.ndim
     count = (x.shape[dim] - size) // step + 1
     places = torch.arange(count)[:, None] * step + torch.arange(size)
-    found = x.movedim(dim, -1).index_select(-1, places.reshape(-1).to(x.device))
-    return found.unflatten(-1, (count, size)).movedim(-2, dim)
+    windows = x.movedim(dim, -1).index_select(-1, places.reshape(-1).to(x.device))
+    return windows.unflatten(-1, (count, size)).movedim(-2, dim)
 
 
 def _variance_and_mean(
@@ -131,8 +128,8 @@ def _rounded(x: Any, *, decimals: int) -> Any:
     """Round at a decimal place, scaled in 32 bits or more, as PyTorch does."""
     factor = 10.0 ** abs(decimals)
     wide = x.float()
-    found = (wide * factor).round() / factor if decimals > 0 else (wide / factor).round() * factor
-    return found.to(x.dtype)
+    result = (wide * factor).round() / factor if decimals > 0 else (wide / factor).round() * factor
+    return result.to(x.dtype)
 
 
 def _buckets(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
@@ -145,7 +142,7 @@ def _buckets(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = 
 def _leaky(
     x: Any, noise: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False
 ) -> Any:
-    """In evaluation use the mean slope; in training the slopes are drawn."""
+    """Multiply negative numbers by the mean slope. In training, PyTorch draws the slopes."""
     if training:
-        return NotImplemented  # the call stays, and is refused as one that draws
+        return NotImplemented  # the call stays, and is refused since it draws random numbers
     return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise

@@ -1,14 +1,14 @@
 """from_torch: a program from a PyTorch module, with PyTorch's results as expected outputs.
 
-For expected outputs, calls that round 16-bit sums at each summand are computed in float64 and
-rounded once, and a call that may return any of equal numbers returns the first.
+PyTorch computes the expected outputs with two changes. Calls that round a 16-bit sum after each
+summand compute in float64 and round once. kthvalue returns the first place among equal numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -44,20 +44,19 @@ _ROUNDED_WITHIN: Final = {
     _ATEN._adaptive_avg_pool3d.default,
     _ATEN.avg_pool3d.default,
 }
-"""Calls with 16-bit results that PyTorch rounds more than once."""
+"""For 16-bit results, PyTorch rounds more than once within these calls."""
 
 _NARROW: Final = (torch.bfloat16, torch.float16)
 
 
 class Reference(TorchDispatchMode):
-    """Rounds the results of calls once, and takes the first of equal numbers."""
+    """Rounds the result of each call once, and takes the first of equal numbers."""
 
     supports_higher_order_operators = True
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Call ``func``, with wider or reordered arguments if necessary."""
         kwargs = kwargs or {}
         if func in _ROUNDED_WITHIN and args[0].dtype in _NARROW:
             return _rounded_once(func, args, kwargs)
@@ -74,9 +73,8 @@ class Wide(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Call ``func`` with float64 in the place of narrower floating-point types."""
         leaves, tree = torch.utils._pytree.tree_flatten((args, kwargs or {}))
-        wide = [_widened(each) for each in leaves]
+        wide = [_widened(leaf) for leaf in leaves]
         if func._schema.is_mutable and any(
             isinstance(old, torch.Tensor) and old is not new
             for old, new in zip(leaves, wide, strict=True)
@@ -95,7 +93,7 @@ def _widened(value: Any) -> Any:
 
 @contextmanager
 def _without_fast_path() -> Iterator[None]:
-    """Keep PyTorch from the fused encoder layers, which write zeros where a mask hides tokens."""
+    """Disable PyTorch's fused encoder layers, which write zeros at masked tokens."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -105,23 +103,20 @@ def _without_fast_path() -> Iterator[None]:
 
 
 def _rounded_once(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    def changed(given: Any, is_from: Callable[[Any], bool], to: torch.dtype) -> Any:
+    def rounded(values: Any, to: torch.dtype) -> Any:
         return torch.utils._pytree.tree_map_only(
-            torch.Tensor, lambda each: each.to(to) if is_from(each) else each, given
+            torch.Tensor, lambda x: x.to(to) if x.is_floating_point() else x, values
         )
 
-    def is_float(tensor: Any) -> bool:
-        return bool(tensor.is_floating_point())
-
-    wide = changed((args, kwargs), is_float, torch.float64)
-    return changed(func(*wide[0], **wide[1]), is_float, args[0].dtype)
+    wide_args, wide_kwargs = rounded((args, kwargs), torch.float64)
+    return rounded(func(*wide_args, **wide_kwargs), args[0].dtype)
 
 
 def _kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if not x.ndim:
         return _ATEN.kthvalue.default(x, k, dim, keepdim)
-    found = [each.select(dim, k - 1) for each in torch.sort(x, dim=dim, stable=True)]
-    return tuple(each.unsqueeze(dim) if keepdim else each for each in found)
+    number_and_place = (each.select(dim, k - 1) for each in torch.sort(x, dim=dim, stable=True))
+    return tuple(each.unsqueeze(dim) if keepdim else each for each in number_and_place)
 
 
 def from_torch(
@@ -152,10 +147,10 @@ def from_torch(
             and traces the module again if not. The program is the same as without
             ``dynamic_shapes``.
         schedule: tiles, orders and the tensors that stay on chip.
-        routing: the experts of each token, [tokens, hits], for each layer with experts that data
-            choose, in the order of the calls. Timing mode has no data and takes its sizes from
-            ``routing``; functional mode chooses by its data. If None, PyTorch's choice for these
-            arguments; on the meta device a drawn choice, uniform and repeatable.
+        routing: for each layer whose experts are chosen by data, in the order of the calls, the
+            experts of each token, [tokens, hits]. Timing mode has no data and takes its sizes from
+            ``routing``; functional mode chooses by its data. If None, the choice is PyTorch's for
+            these arguments. On the meta device it is drawn at random, uniform and repeatable.
         name: of the program; the module's class if None.
 
     Raises:
@@ -166,20 +161,21 @@ def from_torch(
     outputs: dict[str, View] = {}
 
     def build(schedule: Schedule) -> Program:
-        model, found = _model(captured, schedule, Choices(captured, stated))
-        outputs.update(found)
+        model, views = _model(captured, schedule, Choices(captured, stated))
+        outputs.update(views)
         return realised(name or type(module).__name__, model, schedule)
 
     schedule = schedule or Schedule()
+    kwargs = kwargs or {}
     with ExitStack() as at_end:
         at_end.callback(progress, "")
-        captured = capture(module, args, kwargs or {}, dynamic_shapes)
+        captured = capture(module, args, kwargs, dynamic_shapes)
         try:
             program = tuned(schedule, build) if schedule.tuned else build(schedule)
         except OutOfStepError:
-            captured = capture(module, args, kwargs or {}, dynamic_shapes, rolls=False)
+            captured = capture(module, args, kwargs, dynamic_shapes, rolls=False)
             program = tuned(schedule, build) if schedule.tuned else build(schedule)
-    _expect(program, module, args, kwargs or {}, outputs)
+    _expect(program, module, args, kwargs, outputs)
     return program
 
 
@@ -205,26 +201,26 @@ def _expect(
     kwargs: Mapping[str, Any],
     outputs: Iterable[str],
 ) -> None:
-    held: dict[type[TorchDispatchMode], list[np.ndarray]] = {}
+    @cache
+    def results(mode: type[TorchDispatchMode]) -> list[np.ndarray]:
+        with torch.no_grad(), _without_fast_path(), mode():
+            leaves = torch.utils._pytree.tree_leaves(module(*args, **kwargs))
+        return [
+            leaf.numpy(force=True) if leaf.dtype is torch.float64 else array_of(leaf)
+            for leaf in leaves
+            if isinstance(leaf, torch.Tensor)
+        ]
 
-    def computed(index: int, mode: type[TorchDispatchMode]) -> np.ndarray:
-        if mode not in held:
-            with torch.no_grad(), _without_fast_path(), mode():
-                given = torch.utils._pytree.tree_leaves(module(*args, **kwargs))
-            held[mode] = [
-                each.numpy(force=True) if each.dtype is torch.float64 else array_of(each)
-                for each in given
-                if isinstance(each, torch.Tensor)
-            ]
-        return held[mode][index]
+    def reference(index: int) -> np.ndarray:
+        return results(Reference)[index]
 
     def in_float64(index: int) -> np.ndarray | None:
         try:
-            return computed(index, Wide)
+            return results(Wide)[index]
         except (IndexError, NotImplementedError, RuntimeError, TypeError, ValueError):
             return None  # PyTorch has no float64 form of a call
 
     for index, name in enumerate(outputs):
-        expected: dict[str, Any] = {name: partial(computed, index, Reference)}
+        expected: dict[str, Any] = {name: partial(reference, index)}
         program.expect(equal_nan=True, **expected)
         program.expected[name] = program.expected[name]._replace(finer=partial(in_float64, index))

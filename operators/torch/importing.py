@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Final, NoReturn
 
 import numpy as np
@@ -31,12 +32,13 @@ class Importing:
     """The model while its calls are imported, one after the other.
 
     Attributes:
-        schedule: tiles and orders; in loops one step after the other.
+        schedule: tiles and orders. Within a loop, the order is step by step.
         in_loop: whether the current call is on a cycle of a loop.
-        choice_of: for runs without data, the choice of experts of a layer; takes the layer's
-            number, the call that takes the choice, tokens and experts of a token.
+        choice_of: chooses the experts of a layer in runs without data. It takes the number of the
+            layer, the name of the call that reads the choice, the number of tokens, and the number
+            of experts per token.
         model: the kernels so far.
-        routings: of the layers with experts so far.
+        routings: the routing of each layer with experts so far.
         dealt: rows sent to their known groups, by the source of the rows.
         packed: routed rows packed into tiles, by the source of the rows.
         products: the rows and the weights of each grouped product, by its result.
@@ -79,11 +81,11 @@ class Importing:
 
     @contextmanager
     def step_by_step(self, rows: int) -> Iterator[None]:
-        """Plan calls of a loop: one step after the other, in tiles of ``rows`` rows of one step."""
+        """Plan the calls of a loop step by step, in tiles of ``rows`` rows of one step."""
         whole = self.schedule
         order: Order = "row" if whole.order == "weight" else whole.order
         orders: dict[str, Order] = {
-            name: "row" if each == "weight" else each for name, each in whole.orders.items()
+            name: "row" if own == "weight" else own for name, own in whole.orders.items()
         }
         self.schedule = replace(whole, tile_rows=rows, order=order, orders=orders, units=1)
         self.in_loop = True
@@ -99,7 +101,7 @@ class Importing:
         return self.model.name(f"{module}_{what}" if module else what)
 
     def known(self, view: object) -> np.ndarray | None:
-        """Return the numbers of a tensor that depends on no data; otherwise None."""
+        """Return the numbers of a tensor; None if they depend on data."""
         if isinstance(view, View) and isinstance(view.source, Stored):
             return view.array() if view.source.known else None
         return None
@@ -112,17 +114,17 @@ class Importing:
         *,
         rows_of: tuple[int, ...] | None = None,
     ) -> View:
-        """Apply ``steps`` to tiles of operands, which are broadcast.
+        """Apply ``steps`` to tiles of broadcast operands.
 
         Args:
             call: the imported call.
-            operands: numbered from 0; the steps have the numbers after them.
-            steps: the last one computes the result.
-            rows_of: for steps on whole rows, the shape that has these rows: operands may have other
-                columns, and so may the result. None for elementwise steps.
+            operands: steps read them by their numbers, from 0.
+            steps: they have the numbers after the operands. The last step computes the result.
+            rows_of: for steps on whole rows, a shape that ends in these rows. Operands and the
+                result may have other columns. None for elementwise steps.
 
         Returns:
-            The result, in the broadcast shape; for steps on rows with the result's own columns.
+            The result in the broadcast shape, or in ``rows_of`` with its own columns.
         """
         if any(isinstance(each.source, Opaque) for each in operands):
             name = self.name_of(call)
@@ -188,7 +190,10 @@ class Importing:
         return view
 
     def taken(self, call: Call, x: View, dim: int, places: Sequence[int]) -> View:
-        """Return known places of a dimension, in their order; only these are read if stored."""
+        """Return the given places of a dimension in their order.
+
+        Only these places of a stored tensor are read.
+        """
         places = tuple(map(int, places))
         first = places[0]
         if places == tuple(range(first, first + len(places))):
@@ -196,24 +201,20 @@ class Importing:
         if isinstance(x.source, Stored):
             shape = (*x.shape[:dim], len(places), *x.shape[dim + 1 :])
             stored = x.stored()
-            where = list(places)
-
-            def seen(array: np.ndarray) -> np.ndarray:
-                return array.take(where, axis=dim)
-
-            return View.of(stored.viewed(shape, seen))
+            taken = partial(np.take, indices=places, axis=dim)
+            return View.of(stored.viewed(shape, taken))
         return self.along(call, (x,), (dim,), Taken(places), (len(places),), x.dtype)
 
     def once(self, call: Call, view: View) -> View:
-        """Return a tensor for several readers that is loaded from off-chip memory once."""
+        """Return a tensor that several calls read, loaded once if it is in off-chip memory."""
         if not isinstance(view.source, Stored):
             return view
         return self.chain(call, (view,), (Pointwise((0,), view.dtype, "copy"),))
 
     def settled(self, view: View) -> View:
-        """Return a view as a separate tensor, which any walk can read.
+        """Return a view as a separate tensor, which can be read in any order.
 
-        A computed tensor becomes one tile with its elements in their places.
+        A computed tensor becomes one tile that holds the elements of the view in order.
         """
         source = view.source
         if isinstance(source, Stored) and view.steps:
@@ -232,13 +233,14 @@ class Importing:
             (0,), view.dtype, Taken(tuple(places.reshape(-1).tolist())), (flat.shape,), (0,), shape
         )
         result = Computed(name, shape, view.dtype, whole[1])
-        (found,) = self.add(row_local(name, (Operand(flat, whole[0]),), (putting,), result))
-        return found.reshaped(view.shape)
+        (settled,) = self.add(row_local(name, (Operand(flat, whole[0]),), (putting,), result))
+        return settled.reshaped(view.shape)
 
     def part(self, call: Call, x: View, dim: int, first: int, count: int) -> View:
         """Return ``count`` neighbouring places of a dimension, from ``first`` on.
 
-        Columns are cut out of tiles that hold whole rows. Other parts are read directly.
+        Columns that are not whole tiles are cut out of tiles that hold whole rows. Other parts are
+        read directly.
         """
         whole = (first, count) == (0, x.shape[dim])
         if whole or dim != len(x.shape) - 1 or not isinstance(x.source, Computed):
@@ -257,8 +259,7 @@ class Importing:
         if dim == len(shape) - 1:
             step = Joined(tuple(range(len(parts))), call.result.dtype)
             return self.chain(call, parts, (step,), rows_of=shape)
-        kernel = Concatenate.of(self.name_of(call), parts, dim, self.schedule)
-        (view,) = self.add(kernel)
+        (view,) = self.add(Concatenate.of(self.name_of(call), parts, dim, self.schedule))
         return view
 
     @staticmethod

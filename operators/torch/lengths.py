@@ -1,4 +1,4 @@
-"""Traces with symbols as lengths: one trace serves every length for which its guards hold."""
+"""Traces whose lengths are symbols: one trace serves all lengths for which its guards hold."""
 
 from __future__ import annotations
 
@@ -31,23 +31,17 @@ class DynamicShapesError(ProgramError):
 
 @dataclass(frozen=True, eq=False)
 class _Trace:
-    """A trace.
-
-    Attributes:
-        key: the symbolic lengths, the structure of the arguments, and the module's tensors.
-    """
-
     exported: ExportedProgram
     key: tuple[Any, ...]
 
     def serves(self, leaves: Sequence[Any]) -> bool:
         """Whether the arguments have the traced types and numbers, and lengths that fit the guards.
 
-        PyTorch guards a length or stride that it made a constant, too: ``ignore_static=False``.
+        ``ignore_static=False`` checks the lengths and strides that PyTorch made constants, too.
         """
-        values = [node.meta["val"] for node, _ in _inputs(self.exported)]
-        traced = [each for each in values if isinstance(each, torch.Tensor)]
-        tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
+        values = [node.meta["val"] for node in _inputs(self.exported)]
+        traced = [value for value in values if isinstance(value, torch.Tensor)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if [*map(_kind, values)] != [*map(_kind, leaves)]:
             return False
         if not traced:
@@ -60,7 +54,7 @@ class _Trace:
 
 
 def _kind(leaf: Any) -> object:
-    """Return everything that a trace depends on, except the lengths and strides of tensors."""
+    """Return the properties of an argument that a trace depends on, except lengths and strides."""
     return (leaf.dtype, leaf.ndim) if isinstance(leaf, torch.Tensor) else (type(leaf), repr(leaf))
 
 
@@ -71,14 +65,13 @@ def kept_trace(
     dynamic_shapes: object,
     trace: Callable[[], ExportedProgram],
 ) -> ExportedProgram | None:
-    """Return a trace of ``module`` for ``leaves``: the last one, or a new one from ``trace``.
+    """Return a trace of ``module`` that serves ``leaves``: the last one, or a new one.
 
     The last trace is kept as long as the module. ``structure`` is the structure of the arguments,
     and ``dynamic_shapes`` names the lengths that are symbols, as for torch.export.
 
     Returns:
-        None if these lengths need a trace without symbols: PyTorch made every symbol constant, or
-        cannot trace the module with symbols.
+        None if PyTorch made every symbol constant, or cannot trace the module with symbols.
 
     Raises:
         DynamicShapesError: the arguments contradict ``dynamic_shapes``.
@@ -87,8 +80,8 @@ def kept_trace(
         module.named_parameters(remove_duplicate=False),
         module.named_buffers(remove_duplicate=False),
     )
-    tensors = tuple((name, id(each)) for name, each in own)
-    training = tuple(each.training for each in module.modules())
+    tensors = tuple((name, id(tensor)) for name, tensor in own)
+    training = tuple(part.training for part in module.modules())
     key = repr(dynamic_shapes), structure, tensors, training
     kept = _KEPT.get(module)
     if kept is not None and kept.key == key and kept.serves(leaves):
@@ -99,8 +92,8 @@ def kept_trace(
         raise
     except FabricError:
         return None
-    values = (node.meta["val"] for node, _ in _inputs(made.exported))
-    if not free_symbols([each for each in values if isinstance(each, torch.Tensor)]):
+    values = (node.meta["val"] for node in _inputs(made.exported))
+    if not free_symbols([value for value in values if isinstance(value, torch.Tensor)]):
         return None
     _KEPT[module] = made
     return made.exported
@@ -114,7 +107,7 @@ def contradicts(error: Exception) -> bool:
 
 @contextmanager
 def numbers_as_text() -> Iterator[None]:
-    """Let ``str`` of a symbol give its number in the user's code, and guard that number."""
+    """In the user's code, ``str`` of a symbol gives its number, and adds a guard for it."""
     numbers: dict[Any, Any] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
     originals = {kind: kind.__repr__ for kind in numbers}
 
@@ -139,43 +132,39 @@ def at_lengths(exported: ExportedProgram, leaves: Sequence[Any]) -> Graph:
     """
     mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
     graph = Graph()
-    found: dict[Node, Any] = {}
-    given = dict(zip((node for node, _ in _inputs(exported)), leaves, strict=True))
-    held = {**exported.state_dict, **exported.constants}
+    copies: dict[Node, Any] = {}
+    arguments = dict(zip(_inputs(exported), leaves, strict=True))
+    tensors = {**exported.state_dict, **exported.constants}
     targets = {node: spec.target for node, spec in placeholders(exported, exported.graph)}
 
-    def shown(node: Node) -> Any:
-        value = found[node]
-        return value.meta["val"] if isinstance(value, Node) else value
+    def value_of(node: Node) -> Any:
+        copy = copies[node]
+        return copy.meta["val"] if isinstance(copy, Node) else copy
 
     with torch.no_grad(), mode:
         for node in exported.graph.nodes:
             if node.op == "output":
-                graph.output(map_arg(node.args[0], found.__getitem__))
+                graph.output(map_arg(node.args[0], copies.__getitem__))
                 continue
             if node.op == "placeholder":
-                value = given[node] if node in given else held.get(targets[node])
+                value = arguments[node] if node in arguments else tensors.get(targets[node])
                 if isinstance(value, torch.Tensor):
                     value = mode.from_tensor(value).to(node.meta["val"].device)
             else:
-                args, kwargs = map_arg((node.args, dict(node.kwargs)), shown)
+                args, kwargs = map_arg((node.args, dict(node.kwargs)), value_of)
                 value = node.target(*args, **kwargs)
-                if not _has_tensors(value):
-                    found[node] = value
+                results = torch.utils._pytree.tree_leaves(value)
+                if not any(isinstance(result, torch.Tensor) for result in results):
+                    copies[node] = value
                     continue
                 if node.target is torch.ops.aten.slice.Tensor and value.shape == args[0].shape:
                     # PyTorch omits the slice of ``x[:, 0]`` if it knows the length.
-                    found[node] = found[node.args[0]]
+                    copies[node] = copies[node.args[0]]
                     continue
-            args, kwargs = map_arg((node.args, dict(node.kwargs)), found.__getitem__)
-            made = graph.create_node(node.op, node.target, args, kwargs, node.name)
-            made.meta = {**node.meta, "val": value}
-            found[node] = made
+            args, kwargs = map_arg((node.args, dict(node.kwargs)), copies.__getitem__)
+            copies[node] = graph.create_node(node.op, node.target, args, kwargs, node.name)
+            copies[node].meta = {**node.meta, "val": value}
     return graph
-
-
-def _has_tensors(value: Any) -> bool:
-    return any(isinstance(each, torch.Tensor) for each in torch.utils._pytree.tree_leaves(value))
 
 
 def placeholders(exported: ExportedProgram, graph: Graph) -> Iterator[tuple[Node, Any]]:
@@ -184,6 +173,6 @@ def placeholders(exported: ExportedProgram, graph: Graph) -> Iterator[tuple[Node
     return zip(nodes, exported.graph_signature.input_specs, strict=True)
 
 
-def _inputs(exported: ExportedProgram) -> Iterator[tuple[Node, Any]]:
+def _inputs(exported: ExportedProgram) -> Iterator[Node]:
     pairs = placeholders(exported, exported.graph)
-    return ((node, spec) for node, spec in pairs if spec.kind is InputKind.USER_INPUT)
+    return (node for node, spec in pairs if spec.kind is InputKind.USER_INPUT)

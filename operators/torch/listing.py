@@ -1,30 +1,18 @@
-"""Listings of calls: of a module, with those that cannot be imported, and of all importers."""
+"""Lists of calls: the unsupported calls of a module, and all calls that have an importer."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from operators.kernels.schedule import Schedule
 from operators.torch.capture import capture
 from operators.torch.choices import Choices
-from operators.torch.planning import planned
+from operators.torch.planning import Planned, planned
 from operators.torch.registry import Unsupported, importer_of, supported
-
-
-class Listing(NamedTuple):
-    """The calls of a module.
-
-    Attributes:
-        calls: how many depend on data.
-        unsupported: those that cannot be imported, in the order of the calls.
-    """
-
-    calls: int
-    unsupported: tuple[Unsupported, ...]
 
 
 def unsupported_calls(
@@ -32,28 +20,26 @@ def unsupported_calls(
 ) -> tuple[Unsupported, ...]:
     """Return all calls of a module that ``from_torch`` cannot import, in their order.
 
-    A call that depends on an unsupported call is listed only if it has no importer at all: its
-    arguments are unknown.
+    The arguments of a call behind an unsupported call are unknown. Such a call is listed only if it
+    has no importer.
 
     Args:
         module: in evaluation mode.
         args: its positional arguments.
         kwargs: its keyword arguments.
     """
-    return listed(module, args, kwargs or {}).unsupported
+    return tuple(plan_of(module, args, kwargs or {}).missing)
 
 
-def listed(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Listing:
-    """Return the number of calls of a module, and the unsupported calls."""
+def plan_of(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Planned:
     captured = capture(module, args, kwargs)
-    found = planned(captured, Schedule(), Choices(captured, None))
-    return Listing(found.calls, tuple(found.missing))
+    return planned(captured, Schedule(), Choices(captured, None))
 
 
 def families() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    targets: dict[str, list[str]] = defaultdict(list)
     for target in supported():
         importer = importer_of(target)
         module = "" if importer is None else importer.__module__
-        found[module.rpartition(".")[2] or "tokens of experts"].append(target)
-    return dict(sorted(found.items()))
+        targets[module.rpartition(".")[2] or "tokens of experts"].append(target)
+    return dict(sorted(targets.items()))

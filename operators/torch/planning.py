@@ -1,8 +1,8 @@
 """The calls of a captured module, imported one after the other.
 
 Calls on integers and booleans (positions, masks, lengths) are computed while planning, since they
-decide the plan. Numbers made of weights and buffers are computed when a run needs them. Calls that
-depend on weights and on the module's arguments stay calls, even on integers: they are not folded.
+decide the plan. Calls on weights and buffers are computed when a run needs their numbers. Calls on
+both weights and arguments of the module are imported, even if they read only integers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -61,20 +61,20 @@ _OF_SHAPES: Final = frozenset(
         *(f"aten.new_{name}.default" for name in ("empty", "full", "ones", "zeros")),
     }
 )
-"""Calls that ask a tensor for its shape and type only."""
+"""Calls that read only the shape and the type of a tensor."""
 
 
 class Constants:
     """Tensors that do not depend on data, by node.
 
-    ``_make`` has a function for each tensor. Tensors of ``_real`` nodes have numbers, unlike those
-    on the meta device; numbers of ``_early`` nodes are used while planning. Nodes in ``_weights``
-    depend on weights, nodes in ``_inputs`` on arguments of the module.
+    ``_make`` has a function that returns each tensor. ``_real`` is whether it has numbers, which
+    tensors on the meta device have not. Numbers of ``_early`` nodes are used while planning. Nodes
+    in ``_weights`` depend on weights, nodes in ``_inputs`` on arguments of the module.
     """
 
     def __init__(self, captured: Captured) -> None:
         self._make: Final[dict[Node, Callable[[], Any]]] = {
-            node: _held(tensor)
+            node: partial(captured.tensors.__getitem__, node)
             for node, tensor in captured.tensors.items()
             if node not in captured.data or not tensor.numel()
         }
@@ -87,13 +87,12 @@ class Constants:
         self._inputs: Final = set(captured.inputs)
 
     def __contains__(self, node: Node) -> bool:
-        """Whether a node depends on no data."""
         return bool(node in self._make)
 
     def fold(self, node: Node) -> bool:
-        """Fold a call if all its arguments are independent of data; return whether it was folded.
+        """Fold a call if its arguments do not depend on data; return whether it is folded.
 
-        Results without elements do not depend on data.
+        A result without elements does not depend on data.
         """
         empty = _without_elements(node.meta.get("val"))
         if empty is not None:
@@ -102,44 +101,41 @@ class Constants:
             self._early.add(node)
             return True
         reads = [] if target_of(node) in _OF_SHAPES else node.all_input_nodes
-        if any(each not in self._make for each in reads):
+        if not self._make.keys() >= set(reads):
             return False
-        reads_weights = any(each in self._weights for each in reads)
-        reads_inputs = any(each in self._inputs for each in reads)
+        reads_weights = not self._weights.isdisjoint(reads)
+        reads_inputs = not self._inputs.isdisjoint(reads)
         if reads_weights and reads_inputs:
             return False
         if reads_weights:
             self._weights.add(node)
         if reads_inputs:
             self._inputs.add(node)
-        self._real[node] = all(self._real[each] for each in reads)
-        if self._real[node] and all(each in self._early for each in reads):
+        self._real[node] = all(self._real[read] for read in reads)
+        if self._real[node] and self._early.issuperset(reads):
             self._early.add(node)
         self._folded.add(node)
         self._make[node] = cache(lambda: self._called(node))
         return True
 
-    def stored(self, node: Node, name: str) -> Stored:
-        """Return the tensor of a node."""
+    def stored(self, node: Node) -> Stored:
         (spec,) = specs_of(node)
-        return self._stored(node, name, spec, self._make[node])
+        return self._stored(node, spec, self._make[node])
 
     def pairs(self, node: Node) -> Stored:
         """Return complex numbers as pairs of real ones along a last dimension."""
         (spec,) = specs_of(node)
         make = self._make[node]
         pairs = Spec((*spec.shape, 2), np.dtype(np.float32))
-        return self._stored(node, node.name, pairs, lambda: torch.view_as_real(make()))
+        return self._stored(node, pairs, lambda: torch.view_as_real(make()))
 
     def single(self, node: Node) -> Stored:
-        """Return the single float64 number of a node as float32, rounded by PyTorch."""
+        """Return the float64 number of a node as float32, rounded by PyTorch."""
         make = self._make[node]
         spec = Spec((), np.dtype(np.float32))
-        return self._stored(node, node.name, spec, lambda: make().to(torch.float32))
+        return self._stored(node, spec, lambda: make().to(torch.float32))
 
-    def _stored(
-        self, node: Node, name: str, spec: Spec, make: Callable[[], torch.Tensor]
-    ) -> Stored:
+    def _stored(self, node: Node, spec: Spec, make: Callable[[], torch.Tensor]) -> Stored:
         def data() -> np.ndarray:
             array = _unwritten(array_of(make()))
             if not tracks_errors() or node not in self._early or make is not self._make[node]:
@@ -147,15 +143,14 @@ class Constants:
             exact = self._exact(node, {})
             return off_from(array, exact.numpy()) if exact.dtype == torch.float64 else array
 
-        real = self._real[node]
-        known = node in self._early
-        return Stored.of(name, spec.shape, spec.dtype, data if real else None, known=known)
+        has_data = data if self._real[node] else None
+        return Stored.of(node.name, spec.shape, spec.dtype, has_data, known=node in self._early)
 
     def _exact(self, node: Node, made: dict[Node, Any]) -> Any:
         """Return a constant, computed in float64; ``made`` caches earlier constants."""
         if node not in made:
             if node in self._folded:
-                made[node] = self._called(node, lambda each: self._exact(each, made))
+                made[node] = self._called(node, lambda read: self._exact(read, made))
             else:
                 made[node] = _in_float64(self._make[node]())
         return made[node]
@@ -163,15 +158,15 @@ class Constants:
     def _called(self, node: Node, exact: Callable[[Node], Any] | None = None) -> Any:
         real = self._real[node]
 
-        def given(each: Node) -> Any:
+        def argument(read: Node) -> Any:
             if target_of(node) in _OF_SHAPES:
-                like = each.meta["val"]
+                like = read.meta["val"]
                 return torch.empty(like.shape, dtype=like.dtype, device="cpu" if real else "meta")
-            value = self._make[each]() if exact is None else exact(each)
+            value = self._make[read]() if exact is None else exact(read)
             return value if real or not isinstance(value, torch.Tensor) else value.to("meta")
 
-        args = map_arg(node.args, given)
-        kwargs = dict(map_arg(node.kwargs, given))
+        args = map_arg(node.args, argument)
+        kwargs = dict(map_arg(node.kwargs, argument))
         if "device" in kwargs:
             kwargs["device"] = torch.device("cpu" if real else "meta")
         if exact is not None:
@@ -182,25 +177,19 @@ class Constants:
 
 
 def _without_elements(value: Any) -> Any:
-    """Return real tensors in the place of tensors without elements; None if one has elements."""
+    """Return real tensors for traced tensors without elements; None if a tensor has elements."""
     leaves = torch.utils._pytree.tree_leaves(value)
     if not leaves or not all(map(is_empty, leaves)):
         return None
-    return torch.utils._pytree.tree_map(
-        lambda each: torch.empty(tuple(each.shape), dtype=each.dtype), value
-    )
-
-
-def _held(tensor: torch.Tensor) -> Callable[[], torch.Tensor]:
-    return lambda: tensor
+    return torch.utils._pytree.tree_map(lambda x: torch.empty(tuple(x.shape), dtype=x.dtype), value)
 
 
 def _unwritten(array: np.ndarray) -> np.ndarray:
-    """Return a read-only view, so that data of mapped files are not copied."""
-    seen: object = array
-    while isinstance(seen, np.ndarray):
-        seen.flags.writeable = False
-        seen = seen.base
+    """Make an array and its bases read-only, so that data of mapped files are not copied."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base.flags.writeable = False
+        base = base.base
     return array
 
 
@@ -220,7 +209,6 @@ class Planned(NamedTuple):
 
 
 def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned:
-    """Import the calls of a captured module."""
     rows = rows_in_loops(captured.calls, schedule.tile_rows)
     planning = _Planning(captured, Importing(schedule, choices.of), Constants(captured), rows)
     for node in captured.data:
@@ -243,17 +231,18 @@ def planned(captured: Captured, schedule: Schedule, choices: Choices) -> Planned
 
 
 def _folds(planning: _Planning, node: Node) -> bool:
-    """Whether a call depends on no data. A value that a loop carries depends on data."""
+    """Whether a call is folded. The states of a loop depend on data, even from a constant start."""
     return target_of(node) != STATES and planning.constants.fold(node)
 
 
 @dataclass(frozen=True)
 class _Planning:
-    """The state of planning: the nodes so far.
+    """The nodes so far.
 
     Attributes:
-        rows: of the tiles of calls within loops.
-        values: the result of each node: a view, several, or None for a tensor without a reader.
+        rows: the rows of a tile, for each call within a loop.
+        values: the result of each node: one view, several views, or None for a tensor that is
+            never read.
         behind: nodes that depend on an unsupported call; their values are placeholders.
         missing: the unsupported calls.
     """
@@ -261,7 +250,7 @@ class _Planning:
     captured: Captured
     importing: Importing
     constants: Constants
-    rows: Mapping[Node, int] = field(default_factory=dict)
+    rows: Mapping[Node, int]
     values: dict[Node, Any] = field(default_factory=dict)
     behind: set[Node] = field(default_factory=set)
     missing: list[Unsupported] = field(default_factory=list)
@@ -277,17 +266,18 @@ class _Planning:
 
     def given(self, node: Node) -> Any:
         if node not in self.values and node in self.constants:
-            tensor = node.meta.get("val")
-            if is_empty(tensor):
-                (spec,) = specs_of(node)
-                view = View.of(Opaque(node.name, spec.shape, spec.dtype, NoElements()))
-                self.values[node] = view
-            elif isinstance(tensor, torch.Tensor) and tensor.dtype == torch.complex64:
-                (spec,) = specs_of(node)
+            (spec,) = specs_of(node)
+            form: object = None
+            if 0 in spec.shape:
+                form = NoElements()
+            elif spec.dtype.kind == "c":
                 form = Pairs(View.of(self.constants.pairs(node)))
-                self.values[node] = View.of(Opaque(node.name, spec.shape, spec.dtype, form))
-            else:
-                self.values[node] = View.of(self.constants.stored(node, node.name))
+            source = (
+                self.constants.stored(node)
+                if form is None
+                else Opaque(node.name, spec.shape, spec.dtype, form)
+            )
+            self.values[node] = View.of(source)
         return self.values.get(node)
 
     def choose(self, node: Node) -> None:
@@ -304,20 +294,20 @@ class _Planning:
         A call behind an unsupported call has unknown arguments. It is recorded only if its target
         has no importer, and if it returns tensors.
         """
-        is_behind = any(each in self.behind for each in node.all_input_nodes)
+        is_behind = not self.behind.isdisjoint(node.all_input_nodes)
         if is_behind:
             self.behind.add(node)
         try:
             check_is_known(node)
-            read = {each: self._read(node, each) for each in node.all_input_nodes}
-            call = _call(node, read)
-            if any(each is None for each in read.values()):
+            arguments = {read: self._read(node, read) for read in node.all_input_nodes}
+            call = _call(node, arguments)
+            if None in arguments.values():
                 raise UnsupportedError("it reads a result that is not computed")
             rows = self.rows.get(node)
             with nullcontext() if rows is None else self.importing.step_by_step(rows):
-                found = imported(self.importing, call)
-            _check_results(node, call, found)
-            self.values[node] = found
+                result = imported(self.importing, call)
+            _check_results(node, call, result)
+            self.values[node] = result
         except (ShapeError, UnsupportedError) as error:
             is_size = not isinstance(node.meta["val"], torch.Tensor | tuple | list)
             if not is_behind or (importer_of(target_of(node)) is None and not is_size):
@@ -335,7 +325,7 @@ class _Planning:
     def outputs(self) -> dict[str, View]:
         nodes = [each for each in self.captured.outputs if isinstance(each, Node)]
         names = ["output"] if len(nodes) == 1 else [f"output_{i}" for i in range(len(nodes))]
-        found: dict[str, View] = {}
+        views: dict[str, View] = {}
         for name, node in zip(names, nodes, strict=True):
             if node in self.behind:
                 continue
@@ -345,16 +335,16 @@ class _Planning:
                     raise UnsupportedError(
                         f"it gives a tensor {list(view.shape)}: expected one with elements"
                     )
-                found[name] = self._storable(whole(self.importing, view))
+                views[name] = self._storable(whole(self.importing, view))
             except UnsupportedError as error:
                 self._miss(node, f"its result is stored: {error}")
-        return found
+        return views
 
     def _storable(self, view: View) -> View:
-        """Return a view that can be stored, copied if no walk of its tensor reads it."""
-        shown = view.reshaped(view.shape or (1,))
-        single = Layout.tiled(shown.shape, (1,) * len(shown.shape))
-        return view if shown.pull(single) is not None else self.importing.settled(view)
+        """Return a view that can be stored: a copy if its tensor cannot be read in that order."""
+        shaped = view.reshaped(view.shape or (1,))
+        elements = Layout.tiled(shaped.shape, (1,) * len(shaped.shape))
+        return view if shaped.pull(elements) is not None else self.importing.settled(view)
 
     def _miss(self, node: Node, needed: str) -> None:
         names = written_of(node), target_of(node), module_of(node)
@@ -363,8 +353,7 @@ class _Planning:
     def _read(self, node: Node, argument: Node) -> Any:
         """Return the value of a call's argument.
 
-        PyTorch treats a single float64 number beside a float32 tensor with dimensions as float32;
-        so does this.
+        As in PyTorch, a float64 number beside a float32 tensor with dimensions becomes float32.
         """
         number = argument.meta.get("val")
         if (
@@ -383,7 +372,6 @@ def _is_float32(node: Node) -> bool:
 
 
 def _call(node: Node, read: Mapping[Node, Any]) -> Call:
-    """Return a call with the values of its arguments."""
     return Call(
         target_of(node),
         node.name,
@@ -396,13 +384,13 @@ def _call(node: Node, read: Mapping[Node, Any]) -> Call:
     )
 
 
-def _check_results(node: Node, call: Call, found: Result) -> None:
-    if not isinstance(found, tuple):
+def _check_results(node: Node, call: Call, result: Result) -> None:
+    if not isinstance(result, tuple):
         return
     for user in node.users:
         place = user.args[1]
-        if user.users and found[place] is None and 0 not in call.results[place].shape:
-            computed = [str(at) for at, view in enumerate(found) if view is not None]
+        if user.users and result[place] is None and 0 not in call.results[place].shape:
+            computed = [str(at) for at, view in enumerate(result) if view is not None]
             raise UnsupportedError(
                 f"its result {place} is read, which is not computed: "
                 f"expected readers of result {', '.join(computed)}"
@@ -410,17 +398,18 @@ def _check_results(node: Node, call: Call, found: Result) -> None:
 
 
 def imported(importing: Importing, call: Call) -> Result:
-    """Import a call; arguments in opaque forms become whole unless the importer takes them.
+    """Import a call.
 
-    Views that no walk of their tensor can read become separate tensors.
+    Arguments in opaque forms are brought into a layout unless the importer takes them. If a view
+    cannot be read in the importer's order, all views become separate tensors.
 
     Raises:
-        ShapeError: its importer needs tiles that do not exist.
-        UnsupportedError: it cannot be imported.
+        ShapeError: the importer needs tiles that do not exist.
+        UnsupportedError: the call cannot be imported.
     """
     leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
-    views = [each for each in leaves if isinstance(each, View)]
-    forms = [type(each.source.form) for each in views if isinstance(each.source, Opaque)]
+    sources = [leaf.source for leaf in leaves if isinstance(leaf, View)]
+    forms = [type(source.form) for source in sources if isinstance(source, Opaque)]
     forms.sort(key=lambda form: form is not NoElements)
     importer = importer_of(call.target, forms)
     if importer is None:
@@ -428,20 +417,17 @@ def imported(importing: Importing, call: Call) -> Result:
             "expected a call that an importer is registered for; "
             "operators.torch.imports registers yours"
         )
-    if not forms or Routed in forms or takes_opaque(call.target, forms):
-        given = call
-    else:
-        given = _changed(call, lambda each: whole(importing, each))
+    if forms and Routed not in forms and not takes_opaque(call.target, forms):
+        call = _changed(call, partial(whole, importing))
     try:
-        found = _given(importing, importer, given)
+        result = _run_importer(importing, importer, call)
     except ShapeError:
-        settled = _changed(given, importing.settled)
-        found = _given(importing, importer, settled)
-    given_back = found if isinstance(found, tuple) else (found,)
-    for spec, view in zip(call.results, given_back, strict=False):
+        result = _run_importer(importing, importer, _changed(call, importing.settled))
+    views = result if isinstance(result, tuple) else (result,)
+    for spec, view in zip(call.results, views, strict=False):
         if spec.dtype.kind == "c" and not _is_complex(view):
             raise UnsupportedError("it gives complex numbers: expected products or views of such")
-    return found
+    return result
 
 
 def _is_complex(view: View | None) -> bool:
@@ -450,19 +436,16 @@ def _is_complex(view: View | None) -> bool:
 
 
 def _changed(call: Call, change: Callable[[View], View]) -> Call:
-    def made(each: object) -> object:
-        return change(each) if isinstance(each, View) else each
-
-    args, kwargs = torch.utils._pytree.tree_map(made, (call.args, dict(call.kwargs)))
+    args, kwargs = torch.utils._pytree.tree_map_only(View, change, (call.args, dict(call.kwargs)))
     return replace(call, args=args, kwargs=kwargs)
 
 
-def _given(importing: Importing, importer: Importer, call: Call) -> Result:
-    """Return an importer's result; a user's must match the shapes and types of PyTorch's."""
-    found = run_registered(f"the importer of {call.target}", importer, importing, call)
+def _run_importer(importing: Importing, importer: Importer, call: Call) -> Result:
+    """Return an importer's result. A user's result must have PyTorch's shapes and types."""
+    result = run_registered(f"the importer of {call.target}", importer, importing, call)
     if importer.__module__.startswith("operators."):
-        return found
-    views = found if isinstance(found, tuple) else (found,)
+        return result
+    views = result if isinstance(result, tuple) else (result,)
     if len(views) != len(call.results):
         raise UnsupportedError(
             f"the number of its importer's results is {len(views)}: expected {len(call.results)}"
@@ -473,25 +456,23 @@ def _given(importing: Importing, importer: Importer, call: Call) -> Result:
                 f"its importer gives a tensor {list(view.shape)} of {view.dtype}: expected "
                 f"{list(spec.shape)} of {spec.dtype}"
             )
-    return found
+    return result
 
 
-_CHANCES: Final = {"p": 0, "dropout_p": 0, "train": False, "training": False}
-"""Arguments of calls that may draw, and their values in calls that do not draw."""
+_WITHOUT_DRAWS: Final = {"p": 0, "dropout_p": 0, "train": False, "training": False}
+"""Arguments of calls that may draw random numbers, with the values for which they do not."""
 
 
 def _draws(node: Node) -> bool:
-    """Whether a call draws random numbers; torch tags the calls that may."""
+    """Whether a call draws random numbers. PyTorch tags the calls that may."""
     call = node.target
-    if not isinstance(call, torch._ops.OpOverload):
-        return False
-    if torch.Tag.nondeterministic_seeded not in call.tags:
+    if torch.Tag.nondeterministic_seeded not in getattr(call, "tags", ()):
         return False
     for place, argument in enumerate(call._schema.arguments):
-        given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
-        if argument.name in _CHANCES:
-            value = given if given is not None else argument.default_value
-            if value == _CHANCES[argument.name]:
+        if argument.name in _WITHOUT_DRAWS:
+            value = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
+            value = argument.default_value if value is None else value
+            if value == _WITHOUT_DRAWS[argument.name]:
                 return False
     return True
 
@@ -501,7 +482,7 @@ def _stand_in(node: Node) -> View | tuple[View, ...] | None:
         specs = specs_of(node)
     except UnsupportedError:
         return None
-    if any(each.dtype.kind == "c" for each in specs):
+    if any(spec.dtype.kind == "c" for spec in specs):
         return None
-    views = [View.of(Stored.of(node.name, each.shape, each.dtype, None)) for each in specs]
+    views = [View.of(Stored.of(node.name, spec.shape, spec.dtype, None)) for spec in specs]
     return tuple(views) if isinstance(node.meta["val"], tuple | list) else next(iter(views), None)

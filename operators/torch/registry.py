@@ -1,4 +1,4 @@
-"""The importers of calls, by name, and the reasons why other calls are not supported."""
+"""The importers by the name of the call, and the messages about unsupported calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.torch.call import Call, UnsupportedError
 from operators.torch.importing import Importing
 
 Result: TypeAlias = View | tuple[View | None, ...]
-"""The result of a call: a tensor or several, None for a tensor that has no reader."""
+"""The result of a call: one tensor or several, with None for a tensor that is never read."""
 
 Given = TypeVar("Given")
 
@@ -23,7 +23,7 @@ Importer: TypeAlias = Callable[[Importing, Call], Result]
 Own = TypeVar("Own", bound=Importer)
 
 Maker: TypeAlias = Callable[[Importing, View], View]
-"""Takes a view of a tensor in an opaque form; plans a kernel that brings it into a layout."""
+"""Plans a kernel that brings a tensor from an opaque form into a layout."""
 
 _MAKERS: Final[dict[type, Maker]] = {}
 _IMPORTERS: Final[dict[tuple[str, type | None], Importer]] = {}
@@ -37,8 +37,8 @@ def imports(*targets: str, of: type | None = None) -> Callable[[Own], Own]:
 
     Args:
         targets: the calls.
-        of: only calls on a tensor in an opaque form of this type, with precedence over importers
-            without ``of``.
+        of: restricts the importer to calls on a tensor in an opaque form of this type. It takes
+            precedence over importers without ``of``.
     """
 
     def register(importer: Own) -> Own:
@@ -54,18 +54,17 @@ def importer_of(target: str, forms: Iterable[type] = ()) -> Importer | None:
 
 
 def takes_opaque(target: str, forms: Iterable[type]) -> bool:
-    """Whether an importer takes calls of ``target`` on tensors in a form among ``forms``."""
-    return any(True for _ in _keys(target, forms))
+    return next(_keys(target, forms), None) is not None
 
 
 def _keys(target: str, forms: Iterable[type]) -> Iterator[tuple[str, type | None]]:
-    return (key for each in forms if (key := (target, each)) in _IMPORTERS)
+    return (key for form in forms if (key := (target, form)) in _IMPORTERS)
 
 
 def makes_whole(form: type) -> Callable[[Maker], Maker]:
-    """Register a function that brings tensors in an opaque form into a layout.
+    """Register a function that brings tensors from an opaque form into a layout.
 
-    It is called once per tensor, when a call needs a layout; all such calls share the view.
+    The first call that needs the layout calls it. Later calls share the view.
     """
 
     def register(maker: Maker) -> Maker:
@@ -76,7 +75,7 @@ def makes_whole(form: type) -> Callable[[Maker], Maker]:
 
 
 def whole(importing: Importing, view: View) -> View:
-    """Return a view in a layout, for a tensor that may be in an opaque form."""
+    """Return a view of a tensor in a layout. A tensor in an opaque form is brought into one."""
     source = view.source
     if not isinstance(source, Opaque):
         return view
@@ -116,9 +115,9 @@ class Unsupported:
         written: the function in the user's line, such as ``index_add``; empty if PyTorch does not
             record it.
         call: its target in the trace, such as ``aten.index_put.default``.
-        module: path of the module that makes it.
+        module: path of the calling module.
         file, line: in the user's model.
-        needed: what would make the import possible.
+        needed: what the import needs.
     """
 
     written: str
@@ -129,7 +128,6 @@ class Unsupported:
     needed: str
 
     def __str__(self) -> str:
-        """Return the call, its module, and what the import needs."""
         where = f" in module {self.module}" if self.module else ""
         called = f"{self.written} ({self.call})" if self.written else self.call
         return f"{called}{where}: {self.needed}"
@@ -145,16 +143,17 @@ _NUMBERS: Final = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
 def folded(calls: Sequence[Unsupported]) -> list[tuple[int, Unsupported]]:
-    """Return the calls with their counts; calls that differ in module numbers only are one.
+    """Return distinct calls with their counts.
 
-    These numbers become ``i``, as in ``layers.i.mlp``.
+    Calls whose modules differ only in numbers count as one, with ``i`` in place of the numbers, as
+    in ``layers.i.mlp``.
     """
     alike: dict[Unsupported, list[Unsupported]] = {}
-    for each in calls:
-        key = replace(each, module=_NUMBERS.sub("i", each.module))
-        alike.setdefault(key, []).append(each)
+    for call in calls:
+        key = replace(call, module=_NUMBERS.sub("i", call.module))
+        alike.setdefault(key, []).append(call)
     return [
-        (len(same), key if len({each.module for each in same}) > 1 else same[0])
+        (len(same), key if len({call.module for call in same}) > 1 else same[0])
         for key, same in alike.items()
     ]
 
@@ -164,7 +163,7 @@ def refusal(calls: Sequence[Unsupported]) -> str:
     if len(calls) == 1:
         return f"from_torch cannot import {calls[0]}"
     lines = [
-        f"  {each.place}  {each}{f' ({times} times)' if times > 1 else ''}"
-        for times, each in folded(calls)
+        f"  {call.place}  {call}{f' ({times} times)' if times > 1 else ''}"
+        for times, call in folded(calls)
     ]
     return "\n".join([f"from_torch cannot import {len(calls)} calls:", *lines])

@@ -1,7 +1,7 @@
-"""Send rows to experts, apply calls to these rows, and describe integers of a choice of experts.
+"""Send rows to experts, apply calls to routed rows, and describe the integers of a choice.
 
-Models sort tokens by expert. The order depends on data, and no kernel here computes it: each tensor
-of such integers is kept as a description (``Control``) until it indexes rows.
+Models sort tokens by expert. The order depends on data, and no kernel computes it. A tensor of such
+integers is kept as a description (``Control``) until a call indexes rows by it.
 """
 
 from __future__ import annotations
@@ -34,36 +34,31 @@ def deal(
 ) -> View:
     """Send the rows of ``x``, along its first dimension, to experts.
 
-    ``places`` returns the experts of each row; ``indices``, [tokens, hits], if data choose them.
+    ``places`` returns the experts of each row. If data choose them, ``indices`` is the tensor of
+    the choice, [tokens, hits].
     """
     cols = math.prod(x.shape[1:])
     flat = (x.shape[0], cols)
     count = routing.tokens * routing.hits
     if cols == 1 and x.shape[0] == count:
         flat = (routing.tokens, routing.hits)  # the usual shape
-    seen = x.reshaped(flat)
-    which = None
-    if indices is not None:
-        which = rows_operand(indices, routing.hits)
+    rows = rows_operand(x.reshaped(flat), cols)
+    which = None if indices is None else rows_operand(indices, routing.hits)
     result = Opaque(name, (count, cols), x.dtype, Routed(routing, Spread.ROWS))
-    kernel = Deal(name, routing, rows_operand(seen, cols), places, which, result)
+    kernel = Deal(name, routing, rows, places, which, result)
     model.kernels.append(kernel)
     return View.of(result)
 
 
 def rows_operand(view: View, cols: int) -> Operand:
-    """Return an operand that reads a matrix row by row; a stored one in ``cols`` columns."""
+    """Return an operand that reads a matrix row by row; a stored matrix in tiles of ``cols``."""
     layout = view.layout
     if layout is not None and layout.tile[-1] == view.shape[-1]:
-        in_order = Layout.tiled(view.shape, layout.tile) if _divides(layout) else None
-        if in_order is not None and layout.same_order(in_order):
+        divides = not any(size % part for size, part in zip(layout.shape, layout.tile, strict=True))
+        if divides and layout.same_order(Layout.tiled(view.shape, layout.tile)):
             return Operand(view, layout)
     width = cols if isinstance(view.source, Stored) else view.shape[-1]
     return Operand(view, Layout.tiled(view.shape, (1, width)))
-
-
-def _divides(layout: Layout) -> bool:
-    return not any(size % part for size, part in zip(layout.shape, layout.tile, strict=True))
 
 
 def to_experts(model: Model, view: View, routing: Routing) -> View:
@@ -72,7 +67,7 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
     Raises:
         UnsupportedError: data choose the experts, or the rows are in another order.
     """
-    form = view.source.form if isinstance(view.source, Opaque) else None
+    form = opaque_form(view)
     if isinstance(form, Routed):
         if form.routing is not routing:
             raise UnsupportedError("it is given rows of two choices of experts: expected one")
@@ -95,19 +90,23 @@ def to_experts(model: Model, view: View, routing: Routing) -> View:
     return deal(model, model.name(f"{view.source.name}_route"), rows, routing, lambda: places, None)
 
 
+def opaque_form(view: object) -> object:
+    """Return the form of an opaque tensor; None for other tensors and values."""
+    return view.source.form if isinstance(view, View) and isinstance(view.source, Opaque) else None
+
+
 def on_routed_rows(
     model: Model, name: str, operands: Sequence[View], steps: Sequence[Step], *, whole: bool
 ) -> View:
-    """Append a kernel that applies ``steps`` to routed rows, in one form of all operands.
+    """Append a kernel that applies ``steps`` to routed rows, with all operands in one form.
 
     At least one operand is routed. Steps read operands, numbered from 0, and earlier steps. With
     ``whole``, each tile has whole rows.
 
     Raises:
-        UnsupportedError: an operand beside routed rows cannot go to their experts.
+        UnsupportedError: an operand cannot be sent to the experts of the routed rows.
     """
-    given = [each.source.form for each in operands if isinstance(each.source, Opaque)]
-    routing = next(form.routing for form in given if isinstance(form, Routed))
+    routing = next(form.routing for form in map(opaque_form, operands) if isinstance(form, Routed))
     routed = [to_experts(model, each, routing) for each in operands]
     forms = [form_of(each.source) for each in routed]
     sizes = [(1, math.prod(each.shape[1:])) for each in routed]
@@ -132,7 +131,7 @@ class Meaning(Enum):
 
 @dataclass(frozen=True)
 class Control:
-    """Integers that follow from a choice; the form of an ``Opaque`` that no kernel computes.
+    """Integers that follow from a choice of experts; the form of an ``Opaque``, without a kernel.
 
     Attributes:
         indices: the experts of each token, [tokens, hits].
@@ -148,10 +147,10 @@ class Control:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Complex numbers; the form of an ``Opaque`` that no kernel computes.
+    """Complex numbers; the form of an ``Opaque``, without a kernel.
 
     Attributes:
-        reals: real and imaginary part of each, along a last dimension of 2.
+        reals: real and imaginary parts along a last dimension of 2.
     """
 
     reals: View
@@ -162,10 +161,10 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Rows in a constant order; the form of an ``Opaque`` that no kernel computes.
+    """Rows in a constant order; the form of an ``Opaque``, without a kernel.
 
     Attributes:
-        rows: the source, indexed along its first dimension.
+        rows: the tensor that is indexed along its first dimension.
         order: the index of each row.
     """
 
@@ -179,7 +178,7 @@ class Gathered:
 
 @dataclass(frozen=True)
 class NoElements:
-    """A tensor without numbers; the form of an ``Opaque`` that no kernel computes."""
+    """A tensor without elements; the form of an ``Opaque``, without a kernel."""
 
     def __str__(self) -> str:
         return "a tensor without elements"
@@ -187,10 +186,9 @@ class NoElements:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """Routed rows in the order of the tokens; the form of an ``Opaque`` that no kernel computes.
+    """Routed rows in the order of the tokens; the form of an ``Opaque``, without a kernel.
 
     Attributes:
-        rows: routed.
         places: the expert of each row, [rows, 1].
         indices: the experts of each token, [tokens, hits]; None if the choice is constant.
     """

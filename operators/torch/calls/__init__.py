@@ -1,4 +1,4 @@
-"""How calls are imported: one module for each family, registered when it is imported here."""
+"""The importers of calls: one module for each family. Importing a module registers its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention as one kernel: with constant masks, and heads that share keys."""
+"""Scaled dot-product attention as one kernel, with constant masks and heads that share keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from operators.torch.registry import imports
 
 @imports("aten.scaled_dot_product_attention.default")
 def attention(importing: Importing, call: Call) -> View:
-    """``softmax(scale * q @ k.T + mask) @ v``."""
     return _attention(
         importing,
         call,
@@ -28,7 +27,7 @@ def attention(importing: Importing, call: Call) -> View:
 
 @imports("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention(importing: Importing, call: Call) -> tuple[View | None, ...]:
-    """Attention with a second result, the sums of exponentials, that has no reader."""
+    """Plan attention. The second result, the sums of exponentials, is never read."""
     result = _attention(
         importing,
         call,
@@ -42,7 +41,7 @@ def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal
     if is_causal and mask is not None:
         importing.unsupported("expected a mask or is_causal, not both")
     queries, keys, values = call.args[:3]
-    # Without a dimension of heads there is one head; all leading dimensions are batches.
+    # Without a dimension of heads, there is one head, and all leading dimensions are batches.
     lead = queries.shape[:-2] if len(queries.shape) == 4 else (math.prod(queries.shape[:-2]), 1)
     if not call.kwargs.get("enable_gqa", False):
         outer = queries.shape[:-2]
@@ -54,16 +53,16 @@ def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal
     key_parts, value_parts = parts_of(keys, 2), parts_of(values, 2)
     if [each.shape[2] for each in key_parts] != [each.shape[2] for each in value_parts]:
         key_parts, value_parts = (keys,), (values,)
-    seen = causal(queries.shape[2], keys.shape[2]) if is_causal else None
+    visible = causal(queries.shape[2], keys.shape[2]) if is_causal else None
     if mask is not None:
-        seen = _mask(importing, mask, call.args[0].shape[:-2], lead, keys.shape[2])
+        visible = _mask(importing, mask, call.args[0].shape[:-2], lead, keys.shape[2])
     scale = call.kwargs.get("scale")
     kernel = plan_attention(
         importing.name_of(call),
         queries,
         key_parts,
         value_parts,
-        seen,
+        visible,
         scale=queries.shape[-1] ** -0.5 if scale is None else scale,
         dtype=call.result.dtype,
         schedule=importing.schedule,
@@ -75,9 +74,9 @@ def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal
 def _mask(
     importing: Importing, mask: View, outer: tuple[int, ...], lead: tuple[int, ...], keys: int
 ) -> Mask:
-    """Return a mask as [batch, heads, queries, keys], of size 1 along equal dimensions.
+    """Return a mask as [batch, heads, queries, keys], with size 1 if it is equal for all.
 
-    ``mask`` broadcasts to [*outer, queries, keys]; ``lead`` is ``outer`` as batch and heads.
+    ``mask`` broadcasts to [*outer, queries, keys]. ``lead`` is ``outer`` as batch and heads.
     """
     if not isinstance(mask.source, Stored):
         importing.unsupported(

@@ -1,4 +1,4 @@
-"""Calls on single numbers: a step of a chain each, rounded to the result's element type."""
+"""Elementwise calls: each is a step of a chain, rounded to the element type of the result."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PLAIN: Final = {
     **{f"aten.pow.{kind}": "pow" for kind in ("Scalar", "Tensor_Scalar", "Tensor_Tensor")},
     **{f"aten.where.{kind}": "where" for kind in ("Scalar", "ScalarOther", "ScalarSelf", "self")},
 }
-"""Calls with the arguments of a function of numbers, in the same order."""
+"""Calls that have the arguments of a function on numbers, in the same order."""
 
 
 _IN_32_BITS: Final[dict[str, Sequence[int]]] = {
@@ -58,35 +58,34 @@ _IN_32_BITS: Final[dict[str, Sequence[int]]] = {
     "softplus": (1, 2),
     "trunc_div": (1,),
 }
-"""The numbers that PyTorch keeps in 32 bits beside a 16-bit tensor; it rounds all others."""
+"""Arguments that stay 32-bit numbers beside 16-bit tensors. PyTorch rounds all others."""
 
 
 def pointwise(importing: Importing, call: Call, name: str, *arguments: Any) -> View:
-    """Apply a function of numbers to tensors and numbers that are broadcast."""
+    """Apply a function on numbers to broadcast tensors and numbers."""
     dtype = _computed_in(arguments)
     operands: list[View] = []
     reads: list[Read] = []
     for place, argument in enumerate(arguments):
-        number = _number(importing, argument)
-        given = argument
+        number, operand = _number(importing, argument), argument
         if dtype is not None and place not in _IN_32_BITS.get(name, ()):
             if number is not None:
                 with np.errstate(over="ignore"):
                     number = float(np.asarray(number).astype(dtype))
-            elif not given.shape and _is_float(given.dtype) and given.dtype != dtype:
-                given = importing.chain(call, (given,), (Pointwise((0,), dtype, "copy"),))
+            elif not operand.shape and _is_float(operand.dtype) and operand.dtype != dtype:
+                operand = importing.chain(call, (operand,), (Pointwise((0,), dtype, "copy"),))
         if number is not None:
             reads.append(Number(number))
         else:
             reads.append(len(operands))
-            operands.append(given)
+            operands.append(operand)
     return importing.chain(call, operands, _steps(name, reads, operands, call.result.dtype))
 
 
 def _steps(
     name: str, reads: Sequence[Read], operands: Sequence[View], dtype: np.dtype
 ) -> tuple[Step, ...]:
-    """Return the steps of a function; PyTorch divides by one number in 32 bits."""
+    """Return the steps of a function. PyTorch divides by a single number in 32 bits."""
     last = len(operands)
     by_one = isinstance(reads[-1], Number) or not operands[-1].shape
     inner = np.dtype(np.float32) if by_one and _is_float(dtype) else dtype
@@ -98,14 +97,14 @@ def _steps(
 
 
 def _computed_in(arguments: Sequence[Any]) -> np.dtype | None:
-    """Return the floating-point type that the tensors have together; None without such tensors."""
+    """Return the floating-point type of the computation; None without floating-point tensors."""
     tensors = [each for each in arguments if isinstance(each, View) and _is_float(each.dtype)]
     dtypes = {each.dtype for each in tensors if each.shape} or {each.dtype for each in tensors}
     return dtypes.pop() if len(dtypes) == 1 else np.dtype(np.float32) if dtypes else None
 
 
 def _number(importing: Importing, argument: Any) -> float | None:
-    """Return an argument as a number; for a tensor, its single constant number."""
+    """Return an argument as a number, if it is a number or a constant without dimensions."""
     if isinstance(argument, complex):
         importing.unsupported(f"it is given {argument}: expected a real number")
     if not isinstance(argument, View):
@@ -118,12 +117,9 @@ def _number(importing: Importing, argument: Any) -> float | None:
 
 @imports(*_PLAIN)
 def plain(importing: Importing, call: Call) -> View:
-    """A function of the arguments in their order."""
     name = _PLAIN[call.target]
     if ".bitwise_" in call.target and call.result.dtype != np.bool_:
-        importing.unsupported(
-            f"expected booleans: the bits of {call.result.dtype} are not followed"
-        )
+        importing.unsupported(f"its tensors are {call.result.dtype}: expected booleans")
     if name == "masked_fill":
         x, mask, value = call.args
         return pointwise(importing, call, "where", mask, value, x)
@@ -132,7 +128,7 @@ def plain(importing: Importing, call: Call) -> View:
 
 @imports("aten.div.Tensor_mode", "aten.div.Scalar_mode")
 def divided(importing: Importing, call: Call) -> View:
-    """A quotient, which may be rounded to a whole number: down, or towards zero."""
+    """Plan a quotient. It may be rounded down or towards zero."""
     x, y = call.args[:2]
     name = {None: "div", "floor": "floor_div", "trunc": "trunc_div"}[
         call.kwargs.get("rounding_mode")
@@ -146,16 +142,16 @@ def divided(importing: Importing, call: Call) -> View:
 @imports("aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar")
 @imports("aten.rsub.Scalar", "aten.rsub.Tensor")
 def added(importing: Importing, call: Call) -> View:
-    """A sum or a difference; the second addend may be scaled."""
+    """Plan a sum or a difference. The second operand may be scaled by ``alpha``."""
     x, y, *_ = call.args
     factor = call.argument(2, "alpha", 1)
     name = "add" if ".add." in call.target else "sub"
     if call.result.dtype == np.bool_ and factor == 1:
         name = "or"
     if ".rsub." in call.target:
-        if factor == 1:
-            return pointwise(importing, call, name, y, x)
-        importing.unsupported("expected rsub without alpha")
+        if factor != 1:
+            importing.unsupported("expected rsub without alpha")
+        x, y = y, x
     if factor != 1:
         return pointwise(importing, call, f"{name}_scaled", x, y, factor)
     return pointwise(importing, call, name, x, y)
@@ -163,7 +159,6 @@ def added(importing: Importing, call: Call) -> View:
 
 @imports("aten.gelu.default")
 def gelu(importing: Importing, call: Call) -> View:
-    """GELU by the error function, or by its approximation with tanh."""
     approximate = call.argument(1, "approximate", "none")
     name = "gelu_tanh" if approximate == "tanh" else "gelu"
     return pointwise(importing, call, name, call.args[0])
@@ -173,7 +168,7 @@ def gelu(importing: Importing, call: Call) -> View:
 @imports("aten.clamp.Tensor", "aten.clip.default", "aten.clamp_min.default")
 @imports("aten.clamp_max.default", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor")
 def clamp(importing: Importing, call: Call) -> View:
-    """Numbers clamped to two bounds; one bound may be missing."""
+    """Clamp numbers to two bounds, of which one may be missing."""
     x = call.tensor()
     low, high = call.argument(1, "min"), call.argument(2, "max")
     match call.target.split(".")[1]:
@@ -192,14 +187,13 @@ def clamp(importing: Importing, call: Call) -> View:
 
 @imports("aten.leaky_relu.default")
 def leaky_relu(importing: Importing, call: Call) -> View:
-    """Negative numbers times a small slope."""
     slope = call.argument(1, "negative_slope", 0.01)
     return pointwise(importing, call, "leaky_relu", call.args[0], slope)
 
 
 @imports("aten.elu.default")
 def elu(importing: Importing, call: Call) -> View:
-    """``scale * alpha * (exp(x) - 1)`` of negative numbers, ``scale * x`` of others."""
+    """``scale * alpha * (exp(x) - 1)`` for negative numbers, ``scale * x`` for others."""
     scale, alpha = call.argument(2, "scale", 1), call.argument(1, "alpha", 1)
     if call.argument(3, "input_scale", 1) != 1:
         importing.unsupported("expected ELU without an input scale")
@@ -215,20 +209,19 @@ def elu(importing: Importing, call: Call) -> View:
 
 @imports("aten.softplus.default")
 def softplus(importing: Importing, call: Call) -> View:
-    """``log(1 + exp(beta * x)) / beta``; x itself above a threshold."""
     beta, threshold = call.argument(1, "beta", 1), call.argument(2, "threshold", 20)
     return pointwise(importing, call, "softplus", call.args[0], beta, threshold)
 
 
 @imports("aten._to_copy.default", "aten.type_as.default")
 def cast(importing: Importing, call: Call) -> View:
-    """The same numbers rounded to another element type; without a kernel if it is the same."""
+    """Round numbers to another element type. An equal type needs no kernel."""
     x = call.tensor()
     if x.dtype == call.result.dtype:
         return x
     if _is_float(x.dtype) and not _is_float(call.result.dtype) and call.result.dtype != np.bool_:
         importing.unsupported(
-            f"expected floating-point numbers: {call.result.dtype} of data are not followed"
+            f"it converts data to {call.result.dtype}: expected a floating-point type or booleans"
         )
     if call.result.dtype == np.bool_:
         return pointwise(importing, call, "ne", x, 0)

@@ -1,4 +1,4 @@
-"""Calls with tensors without elements among their arguments."""
+"""Calls that have a tensor without elements among their arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from operators.torch.routed_rows import NoElements
 
 @imports("aten.cat.default", "aten.concat.default", of=NoElements)
 def cat(importing: Importing, call: Call) -> View:
-    """Only tensors with elements are joined."""
+    """Join the tensors that have elements."""
     parts = [whole(importing, each) for each in call.args[0] if 0 not in each.shape]
     dim = call.argument(1, "dim", 0) % len(call.result.shape)
     return importing.joined(call, parts, dim)
@@ -23,19 +23,19 @@ def cat(importing: Importing, call: Call) -> View:
 @imports("aten.scatter.reduce", "aten.scatter.value_reduce", of=NoElements)
 @imports("aten.scatter_reduce.two", "aten.slice_scatter.default", of=NoElements)
 def put(importing: Importing, call: Call) -> View:
-    """No number is written: the tensor stays unchanged."""
+    """Return the tensor unchanged, since no number is written."""
     return call.tensor()
 
 
 @imports("aten.addmm.default", "aten.addmv.default", "aten.baddbmm.default", of=NoElements)
 def added_product(importing: Importing, call: Call) -> View:
-    """The product of matrices without elements is 0."""
+    """Return ``beta * c``: the product of matrices without elements is 0."""
     added = call.tensor().expanded(call.result.shape)
     return pointwise(importing, call, "mul", added, call.argument(3, "beta", 1))
 
 
 @imports("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default", of=NoElements)
 def embedding_bag(importing: Importing, call: Call) -> tuple[View | None, ...]:
-    """All bags are empty, and give 0."""
+    """Return 0 for each bag, since all bags are empty."""
     zeros = importing.filled(f"{call.name}_zeros", call.result.shape, call.result.dtype)
     return zeros, None, None, None

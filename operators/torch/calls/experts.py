@@ -1,4 +1,4 @@
-"""Calls of routers, and on rows of tokens at their experts: choices, grouped products, sums."""
+"""Calls of routers, and calls that send rows of tokens to experts and add them up again."""
 
 from __future__ import annotations
 
@@ -19,19 +19,26 @@ from operators.torch.calls.ordering import sorted_along
 from operators.torch.calls.tables import rows_of
 from operators.torch.importing import Importing
 from operators.torch.registry import imports, makes_whole
-from operators.torch.routed_rows import Collected, Control, Gathered, Meaning, deal, rows_operand
+from operators.torch.routed_rows import (
+    Collected,
+    Control,
+    Gathered,
+    Meaning,
+    deal,
+    opaque_form,
+    rows_operand,
+)
 
 _INDEXING = ("aten.index.Tensor", "aten.index_select.default")
 
 
 @imports(*_INDEXING, of=Control)
 def by_choice(importing: Importing, call: Call) -> View:
-    """Rows in the order of a choice: to experts, or back to tokens."""
+    """Index rows in the order of a choice: send them to experts, or back to tokens."""
     x = call.tensor()
-    index = _index(importing, call)
-    control = _form(index)
+    control = opaque_form(_index(importing, call))
     if not isinstance(control, Control):
-        importing.unsupported(f"it is given {_form(x)}: expected rows")
+        importing.unsupported(f"it is given {opaque_form(x)}: expected rows")
     routing = control.routing
     slots = partial(_slots, routing)
     name = importing.name_of(call)
@@ -40,29 +47,29 @@ def by_choice(importing: Importing, call: Call) -> View:
     if control.meaning is Meaning.ORDER and x.shape[0] == routing.tokens * routing.hits:
         return deal(importing.model, name, x, routing, slots, control.indices)
     if control.meaning is Meaning.SORTED and isinstance(x.source, Stored):
-        # A parameter per expert: each place of a token takes its expert's row.
-        places = control.indices.reshaped((routing.tokens * routing.hits,))
-        own = rows_by_data(importing, call, x, [places])
-        return deal(importing.model, name, own, routing, slots, control.indices)
-    if control.meaning is Meaning.INVERSE and isinstance(_form(x), Routed):
+        # A parameter has a row per expert. Each choice of a token reads the row of its expert.
+        experts = control.indices.reshaped((routing.tokens * routing.hits,))
+        parameters = rows_by_data(importing, call, x, [experts])
+        return deal(importing.model, name, parameters, routing, slots, control.indices)
+    if control.meaning is Meaning.INVERSE and isinstance(opaque_form(x), Routed):
         return _opaque(call, Collected(x, slots, control.indices))
     return importing.unsupported(
-        f"it takes rows by {control}: expected tokens, or what belongs to their experts"
+        f"it indexes {list(x.shape)} by {control}: expected rows of tokens or parameters of experts"
     )
 
 
 @imports(*_INDEXING, of=Routed)
 def by_known_places(importing: Importing, call: Call) -> View:
-    """Routed rows in a constant order."""
+    """Index routed rows in a constant order."""
     x = call.tensor()
     order = importing.known(_index(importing, call))
-    form = _form(x)
-    known = form.routing.rows if isinstance(form, Routed) else None
-    if order is None or known is None:
+    form = opaque_form(x)
+    rows = form.routing.rows if isinstance(form, Routed) else None
+    if order is None or rows is None:
         return by_choice(importing, call)
     places = None
     if np.array_equal(np.sort(order), np.arange(x.shape[0])):
-        places = known.places(np.argsort(order), len(order))
+        places = rows.places(np.argsort(order), len(order))
     if places is None:
         importing.unsupported(
             "it takes rows of experts in another order: expected each row once, in the expert's "
@@ -73,7 +80,7 @@ def by_known_places(importing: Importing, call: Call) -> View:
 
 @imports(*_INDEXING)
 def by_numbers(importing: Importing, call: Call) -> View:
-    """Rows in a constant order, which may turn out to sort them by expert."""
+    """Index rows in a constant order. A later call may send them to experts in this order."""
     x = call.tensor()
     indices = _indices(call)
     if len(indices) == 1 and len(x.shape) in (1, 2):
@@ -87,17 +94,17 @@ def by_numbers(importing: Importing, call: Call) -> View:
 
 @makes_whole(Gathered)
 def from_memory(importing: Importing, view: View) -> View:
-    """Rows of a stored tensor, loaded in another order."""
-    form = _form(view)
+    """Load the rows of a tensor in another order."""
+    form = opaque_form(view)
     assert isinstance(form, Gathered)
     return rows_of(importing, form.call, form.rows, _indices(form.call))
 
 
 @imports("aten.sum.dim_IntList", of=Collected)
 def add_up(importing: Importing, call: Call) -> View:
-    """The sum of a token's rows from its experts."""
+    """Add the rows of each token from its experts."""
     x = call.tensor()
-    form = _form(x)
+    form = opaque_form(x)
     assert isinstance(form, Collected)
     routing = form_of(form.rows.source).routing
     dims = [int(dim) % len(x.shape) for dim in call.args[1]]
@@ -107,15 +114,15 @@ def add_up(importing: Importing, call: Call) -> View:
             f"it adds up dimensions {dims} of {list(x.shape)}, rows of tokens: expected dimension "
             f"1 of {[tokens, hits]} and more, in the type of the rows"
         )
-    places = partial(_by_token, form, tokens, hits)
-    name = importing.name_of(call)
-    view = _collected(importing, name, form, places, (tokens, *x.shape[2:]), adds_up=True)
+    form = replace(form, places=partial(_by_token, form, tokens, hits))
+    name, shape = importing.name_of(call), (tokens, *x.shape[2:])
+    view = _collected(importing, name, form, shape, adds_up=True)
     return view.reshaped(call.result.shape)
 
 
 @imports("aten.index_add.default", of=Routed)
 def index_add(importing: Importing, call: Call) -> View:
-    """Rows of experts added to the zeros of their tokens."""
+    """Add rows of experts to a tensor of zeros with a row per token."""
     target, dim, index, x = call.args[:4]
     if int(dim) or call.argument(4, "alpha", 1) != 1:
         importing.unsupported("it adds experts' rows along columns, or scaled: expected whole rows")
@@ -125,9 +132,9 @@ def index_add(importing: Importing, call: Call) -> View:
 @imports("aten.index_put.default", of=Control)
 @imports("aten.index_put.default", of=Routed)
 def index_put(importing: Importing, call: Call) -> View:
-    """Rows of experts added to the zeros of their tokens; or the inverse of an order."""
+    """Add rows of experts to a tensor of zeros with a row per token, or invert an order."""
     target, indices, x = call.args[:3]
-    if not isinstance(_form(x), Routed):
+    if not isinstance(opaque_form(x), Routed):
         return inverse(importing, call)
     if len(indices) != 1 or call.argument(3, "accumulate", False) is not True:
         importing.unsupported("it writes experts' rows to places that data decide: expected a sum")
@@ -135,8 +142,8 @@ def index_put(importing: Importing, call: Call) -> View:
 
 
 def _added(importing: Importing, call: Call, target: View, index: View, x: View) -> View:
-    """Return zeros to which the routed rows of each token are added."""
-    form, start = _form(x), importing.known(target)
+    """Add the routed rows of each token to zeros."""
+    form, start = opaque_form(x), importing.known(target)
     if not isinstance(form, Routed) or start is None or start.any():
         importing.unsupported(
             "it adds rows of experts to others: expected zeros, one row per token"
@@ -147,7 +154,7 @@ def _added(importing: Importing, call: Call, target: View, index: View, x: View)
             f"it rounds to {x.dtype} after each of {routing.hits} sums: expected float32, or a sum "
             "over a dimension"
         )
-    control, order = _form(index), importing.known(index)
+    control, order = opaque_form(index), importing.known(index)
     if (
         isinstance(control, Control)
         and control.meaning is Meaning.TOKENS
@@ -161,23 +168,23 @@ def _added(importing: Importing, call: Call, target: View, index: View, x: View)
         if places is None:
             importing.unsupported("it adds rows by data: expected the tokens, sorted by expert")
         collected = Collected(x, lambda: places, None)
-    name, shape = importing.name_of(call), call.result.shape
-    return _collected(importing, name, collected, collected.places, shape, adds_up=True)
+    name = importing.name_of(call)
+    return _collected(importing, name, collected, call.result.shape, adds_up=True)
 
 
 @makes_whole(Collected)
-def one_after_the_other(importing: Importing, view: View) -> View:
-    """Every row of a token, one after the other."""
-    form = _form(view)
+def token_by_token(importing: Importing, view: View) -> View:
+    """Collect the rows of each token, one after the other."""
+    form = opaque_form(view)
     assert isinstance(form, Collected)
     return _back(importing, view, form)
 
 
 @makes_whole(Routed)
 def by_expert(importing: Importing, view: View) -> View:
-    """Rows of experts one after the other, if the number of each expert's rows is constant."""
-    known = form_of(view.source).routing.rows
-    places = None if known is None else known.places(np.arange(view.shape[0]), view.shape[0])
+    """Collect the rows of each expert, one after the other, if their number is constant."""
+    rows = form_of(view.source).routing.rows
+    places = None if rows is None else rows.places(np.arange(view.shape[0]), view.shape[0])
     if places is None:
         importing.unsupported(
             "it is given rows of experts in numbers that data decide: expected them back in the "
@@ -188,7 +195,7 @@ def by_expert(importing: Importing, view: View) -> View:
 
 def _back(importing: Importing, view: View, form: Collected) -> View:
     name = importing.model.name(f"{view.source.name}_back")
-    return _collected(importing, name, form, form.places, view.shape, adds_up=False)
+    return _collected(importing, name, form, view.shape, adds_up=False)
 
 
 @imports("aten.view.default", "aten._unsafe_view.default", of=Gathered)
@@ -196,18 +203,11 @@ def _back(importing: Importing, view: View, form: Collected) -> View:
 @imports("aten.clone.default", "aten.detach.default", of=Gathered)
 @imports("aten.view.default", "aten._unsafe_view.default", of=Collected)
 def reshape(importing: Importing, call: Call) -> View:
-    """The same rows under other dimensions."""
     return call.tensor().reshaped(call.result.shape)
 
 
 def _collected(
-    importing: Importing,
-    name: str,
-    form: Collected,
-    places: Any,
-    shape: tuple[int, ...],
-    *,
-    adds_up: bool,
+    importing: Importing, name: str, form: Collected, shape: tuple[int, ...], *, adds_up: bool
 ) -> View:
     cols = int(np.prod(shape[1:]))
     layout = Layout.tiled((shape[0], cols), (1, cols))
@@ -215,21 +215,18 @@ def _collected(
     indices = None if form.indices is None else rows_operand(form.indices, routing.hits)
     result = Computed(name, (shape[0], cols), form.rows.dtype, layout)
     rows = Operand(form.rows, None)
-    (view,) = importing.add(Collect(name, routing, rows, places, indices, result, adds_up=adds_up))
+    kernel = Collect(name, routing, rows, form.places, indices, result, adds_up=adds_up)
+    (view,) = importing.add(kernel)
     return view.reshaped(shape)
 
 
 def _slots(routing: Routing) -> NDArray[np.int64]:
-    """The expert of each place among the places of all tokens, [tokens * hits, 1]."""
+    """Return the expert of each choice of all tokens, [tokens * hits, 1]."""
     return routing.choice().reshape(-1, 1)
 
 
 def _by_token(form: Collected, tokens: int, hits: int) -> NDArray[np.int64]:
     return form.places().reshape(tokens, hits)
-
-
-def _form(view: object) -> object:
-    return view.source.form if isinstance(view, View) and isinstance(view.source, Opaque) else None
 
 
 def _opaque(call: Call, form: object) -> View:
@@ -254,18 +251,18 @@ def _indices(call: Call) -> list[Any]:
 
 @imports("aten.sort.default", "aten.sort.stable")
 def sort(importing: Importing, call: Call) -> tuple[View | None, View]:
-    """Numbers sorted; for a row of integers, the experts of tokens, their meaning."""
-    chosen = call.tensor()
-    if chosen.dtype.kind not in "iu" or len(chosen.shape) != 1:
+    """Sort numbers. A row of integers is taken for the experts of tokens."""
+    x = call.tensor()
+    if x.dtype.kind not in "iu" or len(x.shape) != 1:
         return sorted_along(importing, call)
-    shape = chosen.steps[-1][1] if chosen.steps else chosen.shape
+    shape = x.steps[-1][1] if x.steps else x.shape
     hits = shape[-1] if len(shape) > 1 else 1
-    tokens = chosen.shape[0] // hits
+    tokens = x.shape[0] // hits
     number = len(importing.routings)
     choice = importing.choice_of(number, call.name, tokens, hits)
     routing = Routing(number, tokens, hits, choice, f"routing[{number}]")
     importing.routings.append(routing)
-    indices = chosen.reshaped((tokens, hits))
+    indices = x.reshaped((tokens, hits))
     return (
         _control(call, 0, Control(routing, indices, Meaning.SORTED)),
         _control(call, 1, Control(routing, indices, Meaning.ORDER)),
@@ -274,63 +271,60 @@ def sort(importing: Importing, call: Call) -> tuple[View | None, View]:
 
 @imports("aten.sort.default", "aten.sort.stable", of=Control)
 def sort_again(importing: Importing, call: Call) -> tuple[None, View]:
-    """The order that undoes an order: sorting it."""
-    given = _given(importing, call, Meaning.ORDER)
-    return None, _control(call, 1, replace(given, meaning=Meaning.INVERSE))
+    order = _given(importing, call, Meaning.ORDER)
+    return None, _control(call, 1, replace(order, meaning=Meaning.INVERSE))
 
 
 @imports("aten.floor_divide.default", "aten.div.Tensor_mode", "aten.div.Scalar_mode", of=Control)
 @imports("aten.__rshift__.Scalar", of=Control)
 def token_of(importing: Importing, call: Call) -> View:
-    """The token of each place among the experts of all tokens."""
-    given = _given(importing, call, Meaning.ORDER)
+    """Divide the order by the experts of a token: the result is the tokens, sorted by expert."""
+    order = _given(importing, call, Meaning.ORDER)
     divisor = call.args[1]
     known = importing.known(divisor)
     by = int(divisor if known is None else known)
     if call.target == "aten.__rshift__.Scalar":
         by = 2**by
-    if by != given.routing.hits or call.kwargs.get("rounding_mode", "floor") is None:
+    if by != order.routing.hits or call.kwargs.get("rounding_mode", "floor") is None:
         importing.unsupported(
-            f"it divides {Meaning.ORDER.value} by {by}: expected {given.routing.hits}, the experts "
+            f"it divides {Meaning.ORDER.value} by {by}: expected {order.routing.hits}, the experts "
             "of a token, rounded down"
         )
-    return _control(call, 0, replace(given, meaning=Meaning.TOKENS))
+    return _control(call, 0, replace(order, meaning=Meaning.TOKENS))
 
 
 @imports("aten._to_copy.default", "aten.clone.default", of=Control)
 def same_integers(importing: Importing, call: Call) -> View:
-    """Integers as another type of numbers that holds them."""
+    """Return the integers unchanged: the new type holds them."""
     return _control(call, 0, call.args[0].source.form)
 
 
 @imports("aten.histc.default", of=Control)
 def count(importing: Importing, call: Call) -> View:
-    """The number of each expert's tokens."""
-    given = _given(importing, call, Meaning.SORTED)
+    experts = _given(importing, call, Meaning.SORTED)
     bins = int(call.argument(1, "bins", 100))
     ends = call.argument(2, "min", 0), call.argument(3, "max", 0)
     if ends != (0, bins - 1):
         importing.unsupported(
             f"it counts experts from {ends[0]} to {ends[1]}: expected 0 to {bins - 1}"
         )
-    given.routing.experts = bins
-    return _control(call, 0, replace(given, meaning=Meaning.COUNTS))
+    experts.routing.experts = bins
+    return _control(call, 0, replace(experts, meaning=Meaning.COUNTS))
 
 
 @imports("aten.cumsum.default", of=Control)
 def end(importing: Importing, call: Call) -> View:
-    """The end of each expert's tokens."""
-    given = _given(importing, call, Meaning.COUNTS)
-    return _control(call, 0, replace(given, meaning=Meaning.OFFSETS))
+    counts = _given(importing, call, Meaning.COUNTS)
+    return _control(call, 0, replace(counts, meaning=Meaning.OFFSETS))
 
 
 @imports("aten.scatter.src", of=Control)
 def inverse(importing: Importing, call: Call) -> View:
-    """The inverse of an order, by scattering the places to the order; it covers all places."""
+    """Invert an order: ascending numbers are scattered to its places, which are all places."""
     target, *others = call.args[:3] if call.target == "aten.index_put.default" else call.args
     where, numbers = others[-2:]
     (where,) = where if isinstance(where, list | tuple) else (where,)
-    form = _form(where)
+    form = opaque_form(where)
     known = importing.known(numbers)
     if (
         not isinstance(form, Control)
@@ -348,14 +342,14 @@ def inverse(importing: Importing, call: Call) -> View:
 def reshape_choice(importing: Importing, call: Call) -> View:
     x: View = call.args[0]
     if len(call.result.shape) != len(x.shape):
-        importing.unsupported(f"it is given {x.source.form}: expected a single row")  # type: ignore[attr-defined]
+        importing.unsupported(f"it is given {opaque_form(x)}: expected a single row")
     return x
 
 
 def _given(importing: Importing, call: Call, meaning: Meaning) -> Control:
-    """Return the integers of a call's argument; refuse another meaning than ``meaning``."""
+    """Return the integers of a call's argument, which must have this meaning."""
     view: View = call.args[0] if isinstance(call.args[0], View) else call.args[1]
-    form = _form(view)
+    form = opaque_form(view)
     if not isinstance(form, Control) or form.meaning is not meaning:
         importing.unsupported(f"it is given {form}: expected {meaning.value}")
     return form

@@ -1,4 +1,4 @@
-"""Grouped products: routed rows times their expert's weights, and parts of the result."""
+"""Grouped products: routed rows times the weights of their experts, and parts of the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from operators.tiles.tensor import Tensor
 from operators.torch.call import Call
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
-from operators.torch.routed_rows import Control, Gathered, Meaning, on_routed_rows, to_experts
+from operators.torch.routed_rows import (
+    Control,
+    Gathered,
+    Meaning,
+    on_routed_rows,
+    opaque_form,
+    to_experts,
+)
 
 _PRODUCTS = (
     "aten._grouped_mm.default",
@@ -33,7 +40,6 @@ _PRODUCTS = (
 @imports(*_PRODUCTS, of=Routed)
 @imports(*_PRODUCTS, of=Control)
 def grouped_product(importing: Importing, call: Call) -> View:
-    """Rows of every group times the group's matrix."""
     rows, weights = call.tensor(0), call.tensor(1)
     offsets = call.argument(2, "offs")
     if call.argument(3, "bias") is not None:
@@ -53,14 +59,14 @@ def grouped_product(importing: Importing, call: Call) -> View:
 
 @imports("aten.split.Tensor", "aten.split_with_sizes.default", of=Routed)
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
-    """Column blocks of a grouped product, each a product with a column block of the weights."""
+    """Plan one product per block of columns, with the same columns of the weights."""
     dim = call.argument(2, "dim", 0)
     return _parts(importing, call, dim, 0, [each.shape[-1] for each in call.results])
 
 
 @imports("aten.slice.Tensor", of=Routed)
 def sliced(importing: Importing, call: Call) -> View:
-    """Some columns of routed rows; for a grouped product, a product with fewer weight columns."""
+    """Take columns of routed rows. A grouped product is planned with fewer columns of weights."""
     x, size = call.tensor(), call.tensor().shape[-1]
     dim, first = call.argument(1, "dim", 0), call.argument(2, "start") or 0
     step = call.argument(4, "step", 1)
@@ -80,12 +86,12 @@ def _parts(
     importing: Importing, call: Call, dim: int, first: int, sizes: Sequence[int]
 ) -> tuple[View, ...]:
     x = call.tensor()
-    found = importing.products.get(x.source)
-    if found is None or dim % len(x.shape) != 1 or not x.is_plain:
+    product = importing.products.get(x.source)
+    if product is None or dim % len(x.shape) != 1 or not x.is_plain:
         importing.unsupported(
             "it takes parts of rows of experts: expected columns of a grouped product's result"
         )
-    routed, weights = found
+    routed, weights = product
     parts = []
     for size in sizes:
         parts.append(weights.sliced(2, first, size))
@@ -95,10 +101,9 @@ def _parts(
 
 def _routed(importing: Importing, call: Call, rows: View, offsets: object, groups: int) -> View:
     """Return rows routed to their experts, packed into tiles for a product."""
-    form = rows.source.form if isinstance(rows.source, Opaque) else None
-    control = offsets.source if isinstance(offsets, View) else None
+    form = opaque_form(rows)
     if isinstance(form, Routed):
-        ends = control.form if isinstance(control, Opaque) else None
+        ends = opaque_form(offsets)
         if isinstance(ends, Control):
             fits = ends.meaning is Meaning.OFFSETS and ends.routing is form.routing
         else:
@@ -139,10 +144,10 @@ def _experts(importing: Importing, offsets: object, count: int, groups: int) -> 
 
 
 def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups: int) -> View:
-    form = rows.source.form if isinstance(rows.source, Opaque) else None
-    gathered = form if isinstance(form, Gathered) else None
-    tokens = rows.shape[0] if gathered is None else gathered.rows.shape[0]
-    order = np.arange(tokens) if gathered is None else gathered.order
+    form = opaque_form(rows)
+    tokens, order = rows.shape[0], np.arange(rows.shape[0])
+    if isinstance(form, Gathered):
+        tokens, order = form.rows.shape[0], form.order
     known = KnownRows(experts, np.lexsort((order, experts)))
     places = known.places(order, tokens)
     if places is None:
@@ -158,7 +163,7 @@ def _dealt(importing: Importing, rows: View, experts: NDArray[np.int64], groups:
 
 
 def _packed(importing: Importing, rows: View) -> View:
-    """Return routed rows packed into tiles; rows that already are tiles are returned unchanged."""
+    """Return routed rows packed into tiles. Rows in tiles are returned unchanged."""
     source, form = rows.source, form_of(rows.source)
     if form.spread is not Spread.ROWS:
         return rows
@@ -170,9 +175,8 @@ def _packed(importing: Importing, rows: View) -> View:
         result = Opaque(name, source.shape, source.dtype, packed)
         ragged = importing.schedule.ragged
         tile_rows = importing.schedule.tile_rows if ragged == "static" else None
-        (importing.packed[source],) = importing.add(
-            Pack(name, Operand(rows, None), tile_rows, result)
-        )
+        kernel = Pack(name, Operand(rows, None), tile_rows, result)
+        (importing.packed[source],) = importing.add(kernel)
     return importing.packed[source]
 
 
@@ -182,21 +186,20 @@ def _multiplied(
     source, form = rows.source, form_of(rows.source)
     assert form.packing is not None
     summed = form.spread is Spread.TILED
-    wish = importing.schedule.tile_cols
-    tile = form.cols if summed else fit(weights[0].shape[2], wish)
+    tile = form.cols if summed else fit(weights[0].shape[2], importing.schedule.tile_cols)
     results = []
-    for number, each in enumerate(weights):
-        inner, cols = each.shape[1:]
+    for number, part in enumerate(weights):
+        inner, cols = part.shape[1:]
         tiled = inner if summed else cols
         if tiled % tile:
             importing.unsupported(f"parts {tile} and {tiled} columns wide: expected equal widths")
         spread = Spread.PACKED if summed else Spread.TILED
-        given = Routed(form.routing, spread, form.packing, 0 if summed else tile)
-        results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, given))
+        routed = Routed(form.routing, spread, form.packing, 0 if summed else tile)
+        results.append(Opaque(f"{name}_{number}", (rows.shape[0], cols), source.dtype, routed))
     regions = form.packing.regions
     narrow = importing.schedule.weight_dtype_of(name)
     dtype = None if narrow is None else dtype_named(narrow)
-    # Numbers that share a scale lie along the inner dimension.
+    # In a block format, numbers along the inner dimension share a scale.
     transposed = dtype is not None and block_format(dtype) is not None
     stored = [_stored_as(each, dtype, transposed=transposed) for each in weights]
     parts = [[_of_region(each, region, regions) for region in range(regions)] for each in stored]
@@ -205,7 +208,6 @@ def _multiplied(
 
 
 def _stored_as(weights: View, dtype: np.dtype | None, *, transposed: bool) -> View:
-    """Return weights as they lie in off-chip memory."""
     if transposed:
         weights = weights.permuted((0, 2, 1))
     return weights if dtype is None else View.of(weights.stored().retyped(dtype))

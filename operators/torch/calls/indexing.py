@@ -1,7 +1,7 @@
-"""Calls that put numbers to places, or take them from places, which data may decide.
+"""Calls that write numbers to places, or read them from places.
 
-Constant places are part of the plan. Other places are integers that come with the data; then the
-indexed dimension is whole in a tile.
+Constant places are part of the plan. If data decide the places, each tile holds the whole indexed
+dimension.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from operators.torch.registry import imports
 
 @imports("aten.gather.default")
 def gather(importing: Importing, call: Call) -> View:
-    """Numbers at places along a dimension, which another tensor names."""
+    """Read numbers at places along a dimension. Another tensor has the places."""
     x, dim, places = call.args[:3]
     if not places.shape:
         x, places = x.reshaped((1,)), places.reshaped((1,))
@@ -33,8 +33,8 @@ def gather(importing: Importing, call: Call) -> View:
         if each != dim:
             x = importing.part(call, x, each, 0, size)
     sizes = (places.shape[dim],)
-    found = importing.along(call, (x, places), (dim,), Picked(), sizes, call.result.dtype)
-    return found.reshaped(call.result.shape)
+    read = importing.along(call, (x, places), (dim,), Picked(), sizes, call.result.dtype)
+    return read.reshaped(call.result.shape)
 
 
 _REDUCING: Final[dict[str, Putting]] = {
@@ -50,7 +50,7 @@ _REDUCING: Final[dict[str, Putting]] = {
 @imports("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default")
 @imports("aten.scatter.reduce", "aten.scatter.value_reduce", "aten.scatter_reduce.two")
 def scatter(importing: Importing, call: Call) -> View:
-    """Numbers put to places along a dimension, which another tensor names."""
+    """Write numbers to places along a dimension. Another tensor has the places."""
     x, dim, places, numbers = call.args[:4]
     reducing = call.argument(4, "reduce")
     name: Putting = "sum" if "scatter_add" in call.target else "set"
@@ -68,7 +68,7 @@ def scatter(importing: Importing, call: Call) -> View:
 
 
 def _at_first(numbers: View, shape: tuple[int, ...]) -> View:
-    """Return the first numbers of each dimension; a single one is repeated for all places."""
+    """Return the first numbers of each dimension. A single number is repeated for all places."""
     if len(numbers.shape) != len(shape) or math.prod(numbers.shape) == 1:
         return numbers.reshaped((1,) * len(shape)).expanded(shape)
     for dim, size in enumerate(shape):
@@ -79,7 +79,7 @@ def _at_first(numbers: View, shape: tuple[int, ...]) -> View:
 def _put(
     importing: Importing, call: Call, x: View, dim: int, places: View, numbers: View, name: Putting
 ) -> View:
-    """Put numbers to places along ``dim``; shorter other dimensions fill the first places."""
+    """Write numbers to places along ``dim``. Along other dimensions, they fill the first places."""
     for each, size in enumerate(places.shape):
         if each != dim and size < x.shape[each]:
             first, rest = x.sliced(each, 0, size), x.sliced(each, size, x.shape[each] - size)
@@ -89,15 +89,15 @@ def _put(
     return importing.along(call, operands, (dim,), Put(name), (x.shape[dim],), call.result.dtype)
 
 
-def rows_by_data(importing: Importing, call: Call, x: View, given: list[Any]) -> View:
-    """Plan ``x[given]`` for data-dependent places of one dimension, which is whole in a tile."""
-    dims = [dim for dim, each in enumerate(given) if each is not None]
+def rows_by_data(importing: Importing, call: Call, x: View, index: list[Any]) -> View:
+    """Plan ``x[index]`` for data-dependent places of one dimension, which is whole in a tile."""
+    dims = [dim for dim, each in enumerate(index) if each is not None]
     if len(dims) != 1:
         importing.unsupported(
             "data decide places of several dimensions: expected places of one, or constant ones"
         )
     (dim,) = dims
-    places = given[dim]
+    places = index[dim]
     if places.dtype.kind not in "iu":
         importing.unsupported(
             "data decide which places there are: expected integers that name them"
@@ -109,26 +109,30 @@ def rows_by_data(importing: Importing, call: Call, x: View, given: list[Any]) ->
     rows = fit(count, importing.schedule.tile_rows)
     table = x.permuted(order).reshaped((1, size, cols)).expanded((count // rows, size, cols))
     named = places.reshaped((count // rows, rows, 1)).expanded((count // rows, rows, cols))
-    found = importing.along(call, (table, named), (1,), Picked(), (rows,), x.dtype)
-    rank = len(places.shape)
-    return found.reshaped((*places.shape, *rest)).permuted(
-        (*range(rank, rank + dim), *range(rank), *range(rank + dim, rank + len(rest)))
+    read = importing.along(call, (table, named), (1,), Picked(), (rows,), x.dtype)
+    return in_place(read, places.shape, rest, dim)
+
+
+def in_place(rows: View, places: tuple[int, ...], rest: tuple[int, ...], first: int) -> View:
+    """Return rows with the dimensions of places where the indexed dimensions were, at ``first``."""
+    rank = len(places)
+    return rows.reshaped((*places, *rest)).permuted(
+        (*range(rank, rank + first), *range(rank), *range(rank + first, rank + len(rest)))
     )
 
 
 def flat_places(
     importing: Importing, numbers: list[NDArray[np.int64]], sizes: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    """Return the numbers of places in several dimensions as numbers of rows."""
+    """Return the row numbers of places in several dimensions."""
     rows = np.zeros((), np.int64)
-    for each, size in zip(np.broadcast_arrays(*numbers), sizes, strict=True):
-        if each.size and not -size <= int(each.min()) <= int(each.max()) < size:
-            most = int(each.max())
-            wrong = most if most >= size else int(each.min())
+    for places, size in zip(np.broadcast_arrays(*numbers), sizes, strict=True):
+        wrong = places[(places < -size) | (places >= size)]
+        if wrong.size:
             importing.unsupported(
-                f"place {wrong} of {size}: expected numbers of {-size} to {size - 1}"
+                f"place {wrong.max()} of {size}: expected numbers of {-size} to {size - 1}"
             )
-        rows = rows * size + each % size
+        rows = rows * size + places % size
     if not rows.size:
         importing.unsupported("it has no places: expected at least one")
     return rows
@@ -136,15 +140,14 @@ def flat_places(
 
 @imports("aten.index_put.default", "aten._unsafe_index_put.default")
 def put_at(importing: Importing, call: Call) -> View:
-    """Plan ``x[given] = numbers``, or a sum with the present numbers."""
-    x, given, numbers = call.args[:3]
+    """Plan ``x[index] = numbers``, or ``x[index] += numbers``."""
+    x, index, numbers = call.args[:3]
     adds_up = bool(call.argument(3, "accumulate", False))
-    given = list(given)
-    dims = [dim for dim, each in enumerate(given) if each is not None]
+    dims = [dim for dim, each in enumerate(index) if each is not None]
     if dims != list(range(dims[0], dims[-1] + 1)):
         importing.unsupported("expected neighbouring dimensions to be indexed")
     first = dims[0]
-    indices = [given[dim] for dim in dims]
+    indices = [index[dim] for dim in dims]
     if len(indices) == 1 and indices[0].dtype == np.bool_:
         return _masked(importing, call, x, first, indices[0], numbers, adds_up=adds_up)
     sizes = x.shape[first : first + len(dims)]
@@ -181,9 +184,9 @@ def put_at(importing: Importing, call: Call) -> View:
 
 
 def _back(table: View, x: View, order: tuple[int, ...]) -> View:
-    """Return rows of the indexed dimensions under the dimensions of ``x``."""
-    found = table.reshaped([x.shape[dim] for dim in order])
-    return found.permuted([order.index(dim) for dim in range(len(order))])
+    """Return rows of the indexed dimensions in the shape of ``x``."""
+    ordered = table.reshaped([x.shape[dim] for dim in order])
+    return ordered.permuted([order.index(dim) for dim in range(len(order))])
 
 
 def _masked(
@@ -202,21 +205,23 @@ def _masked(
     except ValueError:
         fits = False
     if adds_up or not fits:
-        importing.unsupported("it puts numbers where a mask holds: expected one for all places")
+        importing.unsupported(
+            "it writes several numbers to the places of a mask: expected one number for all"
+        )
     wide = mask.reshaped((*mask.shape, *(1 for _ in behind)))
     return pointwise(importing, call, "where", wide, numbers, x)
 
 
 @imports("aten.copy.default")
 def copied(importing: Importing, call: Call) -> View:
-    """The numbers of another tensor, in the shape and the type of one."""
+    """Return the numbers of the second tensor in the shape and the type of the first one."""
     x = call.tensor(1).expanded(call.result.shape)
     return x if x.dtype == call.result.dtype else pointwise(importing, call, "copy", x)
 
 
 @imports("aten.slice_scatter.default", "aten.select_scatter.default")
 def put_slice(importing: Importing, call: Call) -> View:
-    """A tensor with some places of a dimension replaced."""
+    """Replace some places of a dimension."""
     x, numbers = call.tensor(), call.tensor(1)
     dim = call.argument(2, "dim", 0) % len(x.shape)
     size = x.shape[dim]
@@ -231,8 +236,8 @@ def put_slice(importing: Importing, call: Call) -> View:
     if places.step == 1:
         behind = size - places.stop
         parts = [(x, 0, places.start), (numbers, 0, len(places)), (x, places.stop, behind)]
-        found = [importing.part(call, each, dim, at, many) for each, at, many in parts if many]
-        return importing.joined(call, found, dim)
+        views = [importing.part(call, each, dim, at, many) for each, at, many in parts if many]
+        return importing.joined(call, views, dim)
     which = list(range(size))
     for number, place in enumerate(places):
         which[place] = size + number
@@ -241,12 +246,10 @@ def put_slice(importing: Importing, call: Call) -> View:
 
 @imports("aten.flip.default")
 def flip(importing: Importing, call: Call) -> View:
-    """Dimensions the other way round."""
     x = call.tensor()
     for dim in (each % len(x.shape) for each in call.args[1]):
         if dim == 0 and isinstance(x.source, Computed) and len(x.shape) > 1:
-            kernel = Reversed(importing.name_of(call), x, importing.schedule.tile_rows)
-            (x,) = importing.add(kernel)
+            (x,) = importing.add(Reversed(importing.name_of(call), x, importing.schedule.tile_rows))
         else:
             x = importing.taken(call, x, dim, range(x.shape[dim])[::-1])
     return x
@@ -254,14 +257,14 @@ def flip(importing: Importing, call: Call) -> View:
 
 @imports("aten.roll.default")
 def roll(importing: Importing, call: Call) -> View:
-    """Places moved on along dimensions, the last ones to the front."""
+    """Shift places along dimensions. The last places move to the front."""
     x = call.tensor()
     shape, shifts, dims = x.shape, call.args[1], call.argument(2, "dims", None)
     shifts = [shifts] if isinstance(shifts, int) else shifts
     if not dims:
         x, dims = x.reshaped((math.prod(shape),)), [0]
-    for shift, given in zip(shifts, dims, strict=True):
-        dim = given % len(x.shape)
+    for shift, named in zip(shifts, dims, strict=True):
+        dim = named % len(x.shape)
         size = x.shape[dim]
         first = -shift % size
         if not first:
@@ -276,7 +279,7 @@ def roll(importing: Importing, call: Call) -> View:
 
 @imports("aten.diagonal.default", "aten.diagonal_copy.default")
 def diagonal(importing: Importing, call: Call) -> View:
-    """The numbers at places that differ by ``offset`` between two dimensions."""
+    """Read the numbers whose places in two dimensions differ by ``offset``."""
     x = call.tensor()
     rank = len(x.shape)
     offset = call.argument(1, "offset", 0)
@@ -292,7 +295,7 @@ def diagonal(importing: Importing, call: Call) -> View:
 
 @imports("aten.repeat.default")
 def repeat(importing: Importing, call: Call) -> View:
-    """The whole tensor again and again, along each dimension."""
+    """Repeat the whole tensor along each dimension."""
     x, times = call.tensor(), call.args[1]
     shape = (1,) * (len(times) - len(x.shape)) + x.shape
     x = x.reshaped(shape)

@@ -1,4 +1,4 @@
-"""Loops: their states, their inputs step by step, and dimensions read backwards."""
+"""The calls of a loop: its states, and its inputs step by step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from operators.torch.registry import imports
 
 @imports(STATES)
 def states(importing: Importing, call: Call) -> View:
-    """The state before each step."""
     first, steps, number, state = call.args
     loop = importing.model.loops.setdefault(number, Recurrence(steps, call.file, call.line))
     kernel = States(importing.name_of(call), first, steps, importing.schedule.tile_rows)
@@ -23,7 +22,6 @@ def states(importing: Importing, call: Call) -> View:
 
 @imports(BEHIND)
 def behind(importing: Importing, call: Call) -> View:
-    """The state behind the last step."""
     given, number, state = call.args
     loop = importing.model.loops[number]
     kernel = Behind(importing.name_of(call), loop.states[state], given)
@@ -34,10 +32,10 @@ def behind(importing: Importing, call: Call) -> View:
 
 @imports(EACH)
 def each(importing: Importing, call: Call) -> View:
-    """An input of a loop; a stored tensor stays as it is, since memory serves any order."""
-    given, steps = call.tensor(), call.args[1]
-    if isinstance(given.source, Stored) or len(given.shape) < 2:
-        return given
-    kernel = Entrance(importing.name_of(call), given, steps, importing.schedule.tile_rows)
+    """Feed an input of a loop step by step. A stored tensor is loaded in this order directly."""
+    x, steps = call.tensor(), call.args[1]
+    if isinstance(x.source, Stored) or len(x.shape) < 2:
+        return x
+    kernel = Entrance(importing.name_of(call), x, steps, importing.schedule.tile_rows)
     (view,) = importing.add(kernel)
     return view

@@ -1,4 +1,4 @@
-"""Calls along one dimension that depend on the order: running sums, sorts, extremes."""
+"""Calls along one dimension that depend on the order of numbers: running sums, sorts, extremes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ _RUNS: Final[dict[str, Runs]] = {
 
 @imports("aten.cumsum.default", "aten.cumprod.default", "aten.logcumsumexp.default")
 def running(importing: Importing, call: Call) -> View:
-    """The sum, product, or sum of exponentials of each number and all numbers before it."""
     return _running(importing, call)
 
 
 @imports("aten.cummax.default", "aten.cummin.default")
 def running_extreme(importing: Importing, call: Call) -> tuple[View, View]:
-    """The extreme of each number and all numbers before it, and its place."""
+    """Return the extreme of each number and all numbers before it, and the place of the extreme."""
     x, dim = call.tensor(), int(call.args[1])
     place = RunningPlace("max" in call.target)
     return _running(importing, call), _along(importing, call, x, dim, place, call.results[1].dtype)
@@ -60,17 +59,16 @@ def _along(
     function: OnAxes,
     dtype: np.dtype | None = None,
 ) -> View:
-    """Apply a function that keeps the length of a dimension; a single number is one place."""
+    """Apply a function that keeps the length of a dimension. A number has one place."""
     shape = x.shape
     x = x.reshaped(shape or (1,))
     dim %= len(x.shape)
     dtype = dtype or call.result.dtype
-    found = importing.along(call, (x,), (dim,), function, (x.shape[dim],), dtype)
-    return found.reshaped(shape)
+    return importing.along(call, (x,), (dim,), function, (x.shape[dim],), dtype).reshaped(shape)
 
 
 def sorted_along(importing: Importing, call: Call) -> tuple[View, View]:
-    """Numbers in ascending or descending order, and the original place of each."""
+    """Return sorted numbers and the original place of each."""
     dim = int(call.argument(1, "dim", -1))
     descending = bool(call.argument(2, "descending", False))
     return _picked(importing, call, call.tensor(), dim, SortedPlaces(descending))
@@ -81,19 +79,18 @@ def _picked(
 ) -> tuple[View, View]:
     """Return the numbers at the places that ``function`` finds along ``dim``, and the places.
 
-    It finds ``count`` places; one per number if None.
+    It finds ``count`` places, or as many as there are numbers if None.
     """
     x = importing.once(call, x.reshaped(x.shape or (1,)))
     dim %= len(x.shape)
     size = (x.shape[dim] if count is None else count,)
     at = importing.along(call, (x,), (dim,), function, size, np.dtype(np.int64))
-    found = importing.along(call, (x, at), (dim,), Picked(), size, x.dtype)
-    return found.reshaped(call.result.shape), at.reshaped(call.result.shape)
+    picked = importing.along(call, (x, at), (dim,), Picked(), size, x.dtype)
+    return picked.reshaped(call.result.shape), at.reshaped(call.result.shape)
 
 
 @imports("aten.argsort.default", "aten.argsort.stable")
 def argsort(importing: Importing, call: Call) -> View:
-    """The order that sorts numbers."""
     x, dim = call.tensor(), int(call.argument(1, "dim", -1))
     descending = bool(call.argument(2, "descending", False))
     return _along(importing, call, x, dim, SortedPlaces(descending))
@@ -101,7 +98,7 @@ def argsort(importing: Importing, call: Call) -> View:
 
 @imports("aten.median.dim", "aten.kthvalue.default")
 def of_rank(importing: Importing, call: Call) -> tuple[View, View]:
-    """The number of a rank among the sorted numbers: for a median the lower middle."""
+    """Return the number of a rank in the sorted order. A median is the lower of the middle two."""
     x = call.tensor()
     if call.target == "aten.median.dim":
         return _median(importing, call, x, int(call.args[1]))
@@ -111,7 +108,6 @@ def of_rank(importing: Importing, call: Call) -> tuple[View, View]:
 
 @imports("aten.median.default")
 def median(importing: Importing, call: Call) -> View:
-    """The lower middle of all numbers."""
     x = call.tensor()
     return _median(importing, call, x.reshaped((math.prod(x.shape),)), 0)[0]
 
@@ -123,25 +119,24 @@ def _median(importing: Importing, call: Call, x: View, dim: int) -> tuple[View, 
 
 @imports("aten.argmax.default", "aten.argmin.default")
 def extreme_place(importing: Importing, call: Call) -> View:
-    """The place of the largest or the smallest number, the first of equal ones."""
+    """Return the first place of the largest or the smallest number."""
     x, dim = call.tensor(), call.argument(1, "dim")
     if dim is None or not x.shape:
         x, dim = x.reshaped((math.prod(x.shape),)), 0
     function = ExtremePlace("max" in call.target)
-    found = importing.along(call, (x,), (dim % len(x.shape),), function, (1,), call.result.dtype)
-    return found.reshaped(call.result.shape)
+    place = importing.along(call, (x,), (dim % len(x.shape),), function, (1,), call.result.dtype)
+    return place.reshaped(call.result.shape)
 
 
 @imports("aten.max.dim", "aten.min.dim")
 def extreme(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest or the smallest number along a dimension, and its first place."""
+    """Return the largest or the smallest number along a dimension, and its first place."""
     function = ExtremePlace("max" in call.target)
     return _picked(importing, call, call.tensor(), int(call.args[1]), function, 1)
 
 
 @imports("aten.topk.default")
 def topk(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest numbers along a dimension, and their places."""
     x = call.tensor()
     k, dim = int(call.args[1]), int(call.argument(2, "dim", -1))
     values, places = call.results
@@ -152,7 +147,7 @@ def topk(importing: Importing, call: Call) -> tuple[View, View]:
     find = TopPlaces((0,), places.dtype, k, bool(call.argument(3, "largest", True)))
     at = importing.chain(call, (turned,), (find,), rows_of=turned.shape)
     take = TakenAlong((0, 1), values.dtype)
-    found = importing.chain(call, (turned, at), (take,), rows_of=turned.shape)
+    largest = importing.chain(call, (turned, at), (take,), rows_of=turned.shape)
     if not shape:
-        return found.reshaped(()), at.reshaped(())
-    return found.permuted(order), at.permuted(order)
+        return largest.reshaped(()), at.reshaped(())
+    return largest.permuted(order), at.permuted(order)

@@ -1,4 +1,4 @@
-"""Calls on complex numbers, which are pairs of real ones: rotary positions have them."""
+"""Calls on complex numbers, as pairs of real numbers. Rotary position embeddings use them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from operators.torch.call import Call
 from operators.torch.calls.views import exchanged
 from operators.torch.importing import Importing
 from operators.torch.registry import imports
-from operators.torch.routed_rows import Pairs
-
-_PRODUCT = "aten.mul.Tensor"
+from operators.torch.routed_rows import Pairs, opaque_form
 
 
 @imports("aten.view_as_complex.default")
 def as_complex(importing: Importing, call: Call) -> View:
-    """Pairs along the last dimension."""
     return _pairs(call, call.tensor())
 
 
 @imports("aten.view_as_real.default", of=Pairs)
 def as_real(importing: Importing, call: Call) -> View:
-    """The numbers of each pair."""
     return _reals(call.tensor())
 
 
@@ -29,13 +25,11 @@ def as_real(importing: Importing, call: Call) -> View:
 @imports("aten.squeeze.dim", "aten.squeeze.dims", of=Pairs)
 @imports("aten.alias.default", "aten.clone.default", of=Pairs)
 def reshaped(importing: Importing, call: Call) -> View:
-    """The same pairs under other dimensions."""
     return _pairs(call, _reals(call.tensor()).reshaped((*call.result.shape, 2)))
 
 
 @imports("aten.expand.default", of=Pairs)
 def expanded(importing: Importing, call: Call) -> View:
-    """The same pairs again and again."""
     return _pairs(call, _reals(call.tensor()).expanded((*call.result.shape, 2)))
 
 
@@ -50,12 +44,10 @@ def permuted(importing: Importing, call: Call) -> View:
     return _pairs(call, reals.permuted((*dims, rank)))
 
 
-@imports(_PRODUCT, of=Pairs)
+@imports("aten.mul.Tensor", of=Pairs)
 def product(importing: Importing, call: Call) -> View:
-    """The products of complex numbers."""
-    operands = [each for each in call.args[:2] if isinstance(each, View)]
-    forms = [each.source.form for each in operands if isinstance(each.source, Opaque)]
-    if len(forms) != 2 or not all(isinstance(each, Pairs) for each in forms):
+    operands = call.args[:2]
+    if not all(isinstance(opaque_form(each), Pairs) for each in operands):
         importing.unsupported("it multiplies complex numbers with others: expected complex ones")
     reals = [_reals(each) for each in operands]
     shape = call.result.shape
@@ -63,8 +55,8 @@ def product(importing: Importing, call: Call) -> View:
         importing.unsupported("it repeats complex numbers along the last dimension: expected rows")
     rows = [each.reshaped((*each.shape[:-2], 2 * each.shape[-2])) for each in reals]
     step = ComplexProduct((0, 1), reals[0].dtype)
-    found = importing.chain(call, rows, (step,), rows_of=(*shape[:-1], 2 * shape[-1]))
-    return _pairs(call, found.reshaped((*shape, 2)))
+    products = importing.chain(call, rows, (step,), rows_of=(*shape[:-1], 2 * shape[-1]))
+    return _pairs(call, products.reshaped((*shape, 2)))
 
 
 def _pairs(call: Call, reals: View) -> View:
@@ -72,7 +64,6 @@ def _pairs(call: Call, reals: View) -> View:
 
 
 def _reals(view: View) -> View:
-    source = view.source
-    assert isinstance(source, Opaque)
-    assert isinstance(source.form, Pairs)
-    return source.form.reals
+    form = opaque_form(view)
+    assert isinstance(form, Pairs)
+    return form.reals

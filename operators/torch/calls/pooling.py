@@ -1,4 +1,4 @@
-"""Pooling and interpolation: extremes and weighed sums, one dimension of space after the other."""
+"""Pooling and interpolation: extremes and weighted sums, one dimension of space after the other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from operators.torch.registry import imports
 
 Windows = tuple[tuple[tuple[int, ...], ...], ...]
 Made = Callable[[int], tuple[Any, ...]]
-"""For a dimension of space, the arguments after the image of a call on that dimension alone."""
+"""Takes a dimension of space. Returns the arguments of a call that pools only that dimension,
+without the image."""
 
 
 @imports("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
 def max_pool(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest number of each window, and its place."""
     rank = _rank(call)
     kernel = each_of(call.args[1], rank)
     stride = each_of(call.argument(2, "stride", None) or kernel, rank)
@@ -44,7 +44,6 @@ def max_pool(importing: Importing, call: Call) -> tuple[View, View]:
 
 @imports("aten.adaptive_max_pool2d.default", "aten.adaptive_max_pool3d.default")
 def adaptive_max_pool(importing: Importing, call: Call) -> tuple[View, View]:
-    """The largest number of each window; the windows divide the image evenly."""
     rank = _rank(call)
     windows = []
     for dim in range(rank):
@@ -66,7 +65,6 @@ def _largest(importing: Importing, call: Call, windows: Windows) -> tuple[View, 
 
 @imports("aten.avg_pool1d.default", "aten.avg_pool2d.default", "aten.avg_pool3d.default")
 def average_pool(importing: Importing, call: Call) -> View:
-    """The mean of each window."""
     rank = _rank(call)
     kernel = each_of(call.args[1], rank)
     stride = each_of(call.argument(2, "stride", None) or kernel, rank)
@@ -80,8 +78,8 @@ def average_pool(importing: Importing, call: Call) -> View:
             _only(rank, dim, each[dim], other)
             for each, other in zip((kernel, stride, padding), (1, 1, 0), strict=True)
         )
-        given = (*sizes, ceil_mode, counted)
-        return given if divisor is None else (*given, divisor if dim == 0 else 1)
+        arguments = (*sizes, ceil_mode, counted)
+        return arguments if divisor is None else (*arguments, divisor if dim == 0 else 1)
 
     return _weighed(importing, call, rank, made)
 
@@ -89,7 +87,6 @@ def average_pool(importing: Importing, call: Call) -> View:
 @imports("aten._adaptive_avg_pool2d.default", "aten._adaptive_avg_pool3d.default")
 @imports("aten.adaptive_avg_pool1d.default")
 def adaptive_average_pool(importing: Importing, call: Call) -> View:
-    """The mean of each window; the windows divide the image evenly."""
     rank = _rank(call)
     counts = call.result.shape[-rank:]
     return _weighed(importing, call, rank, lambda dim: (_only(rank, dim, counts[dim], 1),))
@@ -98,14 +95,12 @@ def adaptive_average_pool(importing: Importing, call: Call) -> View:
 @imports(*(f"aten.upsample_nearest{rank}d.vec" for rank in (1, 2, 3)))
 @imports(*(f"aten._upsample_nearest_exact{rank}d.vec" for rank in (1, 2, 3)))
 def nearest(importing: Importing, call: Call) -> View:
-    """Numbers repeated, or left out."""
     return _resized(importing, call, (), 2)
 
 
 @imports("aten.upsample_linear1d.vec", "aten.upsample_bilinear2d.vec")
 @imports("aten.upsample_trilinear3d.vec", "aten.upsample_bicubic2d.vec")
 def interpolated(importing: Importing, call: Call) -> View:
-    """Numbers interpolated from their neighbours."""
     return _resized(importing, call, (call.args[2],), 3)
 
 
@@ -122,7 +117,7 @@ def _resized(importing: Importing, call: Call, corners: tuple[bool, ...], place:
 
 
 def _weighed(importing: Importing, call: Call, rank: int, made: Made) -> View:
-    """Plan a call as one weighted sum per dimension, with the weights from PyTorch."""
+    """Plan a call as one weighted sum per dimension. Calls on unit images give the weights."""
     x = call.tensor()
     first = len(x.shape) - rank
     function = functools.reduce(getattr, call.target.split("."), torch.ops)
@@ -130,18 +125,17 @@ def _weighed(importing: Importing, call: Call, rank: int, made: Made) -> View:
     taps = []
     for dim in range(rank):
         have = x.shape[first + dim]
-        apart = torch.eye(have, dtype=torch.float64)
-        given = apart.reshape(1, have, *(have if each == dim else 1 for each in range(rank)))
-        weights = function(given, *made(dim)).reshape(have, -1).T
-        # PyTorch also multiplies by weights of 0, which turn a NaN into NaN.
-        reached = function(given.where(given == 0, math.nan), *made(dim)).reshape(have, -1).T
+        units = torch.eye(have, dtype=torch.float64).reshape(1, have, *_only(rank, dim, have, 1))
+        weights = function(units, *made(dim)).reshape(have, -1).T
+        # A weight of 0 counts as well, since 0 times NaN is NaN.
+        reached = function(units.where(units == 0, math.nan), *made(dim)).reshape(have, -1).T
         taps.append(tuple(map(_tap, weights, reached.isnan())))
     if all(each.weights == (1.0,) for of_dim in taps for each in of_dim):
         for dim, of_dim in enumerate(taps):
             x = importing.taken(call, x, first + dim, [each.places[0] for each in of_dim])
         return x
     dims = tuple(range(first, len(x.shape)))
-    zero = function(torch.full_like(given, -0.0), *made(rank - 1))
+    zero = function(torch.full_like(units, -0.0), *made(rank - 1))
     function = Weighed(tuple(taps), from_zero=not bool(zero.signbit().any()))
     return importing.along(call, (x,), dims, function, tuple(map(len, taps)), call.result.dtype)
 

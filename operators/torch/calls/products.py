@@ -1,9 +1,11 @@
-"""Matrix products, of rows with weights where these are stored, else by batches; convolutions."""
+"""Matrix products and convolutions. Products with stored weights go row by row, others by batch."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from fabric import Layout
 from operators.functions.matmul import Convolved, Windows
@@ -19,7 +21,6 @@ from operators.torch.registry import imports
 
 @imports("aten.linear.default")
 def linear_layer(importing: Importing, call: Call) -> View:
-    """``x @ weight.T + bias``; the weight may be a vector."""
     x, weight = call.args[:2]
     weight = weight.permuted(range(len(weight.shape))[::-1])
     return product(importing, call, x, weight, call.argument(2, "bias")).reshaped(call.result.shape)
@@ -27,14 +28,12 @@ def linear_layer(importing: Importing, call: Call) -> View:
 
 @imports("aten.mm.default", "aten.bmm.default", "aten.matmul.default", "aten.mv.default")
 def matmul(importing: Importing, call: Call) -> View:
-    """``a @ b``; vectors are a row on the left, a column on the right."""
     left, right = call.args
     return product(importing, call, left, right).reshaped(call.result.shape)
 
 
 @imports("aten.dot.default", "aten.inner.default")
 def dot(importing: Importing, call: Call) -> View:
-    """Sums of products along the last dimensions of both."""
     left, right = call.args
     inner = left.shape[-1]
     rows, cols = math.prod(left.shape[:-1]), math.prod(right.shape[:-1])
@@ -44,7 +43,6 @@ def dot(importing: Importing, call: Call) -> View:
 
 @imports("aten.outer.default", "aten.ger.default")
 def outer(importing: Importing, call: Call) -> View:
-    """Each number of a vector times each of another."""
     left, right = call.args
     left, right = left.reshaped((*left.shape, 1)), right.reshaped((1, *right.shape))
     return product(importing, call, left, right)
@@ -52,7 +50,6 @@ def outer(importing: Importing, call: Call) -> View:
 
 @imports("aten.addmm.default", "aten.baddbmm.default", "aten.addmv.default")
 def product_and_sum(importing: Importing, call: Call) -> View:
-    """``beta * c + alpha * (a @ b)``."""
     added, left, right = call.args[:3]
     beta, alpha = call.kwargs.get("beta", 1), call.kwargs.get("alpha", 1)
     if not beta and alpha == 1:
@@ -74,10 +71,10 @@ def product(
     added: View | None = None,
     factors: tuple[float, float] = (1.0, 1.0),
 ) -> View:
-    """Plan ``left @ right`` with an addend: ``[*B, M, N]``.
+    """Plan ``factors[0] * (left @ right) + factors[1] * added``: ``[*B, M, N]``.
 
-    ``left`` is ``[*B, M, K]`` or ``[K]``, ``right`` ``[*B, K, N]`` or ``[K]``; batches broadcast,
-    and ``added`` broadcasts to the result. ``factors`` are of the product and of the addend.
+    ``left`` is ``[*B, M, K]`` or ``[K]``, and ``right`` is ``[*B, K, N]`` or ``[K]``. Batches
+    broadcast, and ``added`` broadcasts to the result.
     """
     if len(left.shape) == 1:
         left = left.reshaped((1, *left.shape))
@@ -89,7 +86,7 @@ def product(
         kernel = linear(name, left, weight, added, dtype, schedule, factors)
     else:
         if len(right.shape) > 2:
-            batches = _broadcast(left.shape[:-2], right.shape[:-2])
+            batches = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
             left = left.expanded((*batches, *left.shape[-2:]))
             right = right.expanded((*batches, *right.shape[-2:]))
         kernel = batched(name, left, right, added, dtype, schedule, factors)
@@ -97,15 +94,8 @@ def product(
     return view
 
 
-def _broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    rank = max(len(left), len(right))
-    pairs = zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True)
-    return tuple(theirs if mine == 1 else mine for mine, theirs in pairs)
-
-
 @imports("aten.conv1d.default", "aten.conv2d.default", "aten.conv3d.default")
 def convolution(importing: Importing, call: Call) -> View:
-    """A convolution with zeros on both sides."""
     rank = len(call.args[1].shape) - 2
     padding = each_of(call.argument(4, "padding", 0), rank)
     return _convolution(importing, call, padding, padding)
@@ -113,7 +103,7 @@ def convolution(importing: Importing, call: Call) -> View:
 
 @imports("aten.conv1d.padding", "aten.conv2d.padding", "aten.conv3d.padding")
 def convolution_of_equal_size(importing: Importing, call: Call) -> View:
-    """A convolution without padding, or with padding to one window per place."""
+    """Plan a convolution without padding, or one whose padding keeps the size."""
     sizes = call.args[1].shape[2:]
     missing = (0,) * len(sizes)
     if call.argument(4, "padding", "valid") == "same":
@@ -126,7 +116,7 @@ def convolution_of_equal_size(importing: Importing, call: Call) -> View:
 
 @imports("aten.convolution.default")
 def any_convolution(importing: Importing, call: Call) -> View:
-    """A convolution in its general form; it may be transposed."""
+    """Plan a convolution that may be transposed."""
     rank = len(call.args[1].shape) - 2
     padding = each_of(call.args[4], rank)
     if call.args[6]:
@@ -138,7 +128,7 @@ def any_convolution(importing: Importing, call: Call) -> View:
 @imports("aten.conv_transpose1d.default", "aten.conv_transpose2d.input")
 @imports("aten.conv_transpose3d.input")
 def transposed(importing: Importing, call: Call) -> View:
-    """The gradient of a convolution: every number of the image spreads a window of weights."""
+    """Plan a transposed convolution: each number of the image is spread by a window of weights."""
     defaults = {"stride": 1, "padding": 0, "output_padding": 0, "groups": 1, "dilation": 1}
     arguments = (call.argument(3 + place, *each) for place, each in enumerate(defaults.items()))
     return _transposed(importing, call, *arguments)
@@ -170,7 +160,7 @@ def _transposed(
     groups: int,
     dilation: Sequence[int],
 ) -> View:
-    """Plan a convolution of the spread image with the weights the other way round."""
+    """Plan a convolution of the spread image with reversed weights."""
     weight = call.args[1]
     channels, outputs, *size = weight.shape
     rank = len(size)
@@ -211,9 +201,9 @@ def convolve(
 ) -> View:
     """Plan a convolution: ``[B, O, *windows]``.
 
-    ``x`` is ``[B, C, *space]``, ``weight`` ``[O, C / groups, *places]``, ``bias`` ``[O]``. A tile
-    has the channels of one group of an image, or the weights of some outputs; with several groups,
-    of some groups with all their outputs. Everything is read once.
+    ``x`` is ``[B, C, *space]``, ``weight`` ``[O, C / groups, *places]``, and ``bias`` ``[O]``.
+    With one group, an image is a tile, and a tile of weights has some outputs. With several groups,
+    a tile has some groups with all their channels and outputs.
     """
     batch, channels, *space = x.shape
     inner, outputs = channels // groups, weight.shape[0] // groups
@@ -238,11 +228,11 @@ def convolve(
     result = Computed(name, shape, call.result.dtype, layout)
     reads = tuple(range(len(operands)))
     step = Convolved(reads, call.result.dtype, windows, (together, inner, *space), made)
-    (found,) = importing.add(row_local(name, operands, (step,), result))
-    return found.reshaped((batch, groups * outputs, *count))
+    (convolved,) = importing.add(row_local(name, operands, (step,), result))
+    return convolved.reshaped((batch, groups * outputs, *count))
 
 
 def each_of(given: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return a number for each dimension of space; a single one is repeated."""
+    """Return a number for each dimension of space. A single number is repeated."""
     numbers = (given,) if isinstance(given, int) else tuple(given)
     return numbers * rank if len(numbers) == 1 else numbers

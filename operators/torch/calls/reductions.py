@@ -1,4 +1,4 @@
-"""Calls along dimensions and on whole rows: sums, means, extremes, variances, softmax and norms."""
+"""Calls along dimensions or on whole rows: sums, means, extremes, variances, softmax and norms."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NAMES: Final[dict[str, Reducing]] = {
 @imports("aten.prod.default", "aten.prod.dim_int")
 @imports("aten.all.default", "aten.all.dim", "aten.any.default", "aten.any.dim")
 def reduced(importing: Importing, call: Call) -> View:
-    """All numbers along the dimensions reduced to one: computed in 32 bits, rounded once."""
+    """Reduce all numbers along dimensions to one, computed in 32 bits and rounded once."""
     x = call.tensor()
     name, overload = call.target.split(".")[1:]
     of_all = overload == "default" and name not in {"amax", "amin"}
@@ -52,7 +52,7 @@ def reduced(importing: Importing, call: Call) -> View:
 @imports("aten.var.correction", "aten.var.dim", "aten.std.correction", "aten.std.dim")
 @imports("aten.var.default", "aten.std.default")
 def variance(importing: Importing, call: Call) -> View:
-    """The variance along the dimensions, or its root."""
+    """Plan a variance along dimensions, or its root."""
     x = call.tensor()
     name, overload = call.target.split(".")[1:]
     correction = call.kwargs.get("correction", 1)
@@ -71,7 +71,7 @@ def over(
     dims: int | Sequence[int] | None,
     step: Reduced | Variance,
 ) -> View:
-    """Reduce all numbers along ``dims`` to one; along all dimensions if None."""
+    """Reduce all numbers along ``dims`` to one, or along all dimensions if None."""
     rank = len(x.shape)
     given = [dims] if isinstance(dims, int) else list(dims or range(rank))
     gone = tuple(sorted({dim % rank for dim in given})) if rank else ()
@@ -87,7 +87,6 @@ def over(
 @imports("aten.softmax.int", "aten._softmax.default")
 @imports("aten.log_softmax.int", "aten._log_softmax.default")
 def softmax(importing: Importing, call: Call) -> View:
-    """The softmax along one dimension, or its logarithm."""
     x, dim = call.tensor(), call.args[1]
     step = Softmax((0,), call.result.dtype, logarithm="log_softmax" in call.target)
     dims = exchanged(len(x.shape), dim, -1)
@@ -99,10 +98,9 @@ def softmax(importing: Importing, call: Call) -> View:
 
 @imports("aten.rms_norm.default")
 def rms_norm(importing: Importing, call: Call) -> View:
-    """Rows divided by the root of the mean of their squares."""
     x, normalized = call.tensor(), call.args[1]
     eps = call.argument(3, "eps")
-    if eps is None:  # for smaller types, too
+    if eps is None:  # PyTorch uses this number for 16-bit types, too
         eps = float(np.finfo(np.float32).eps)
     step = RMSNorm((0,), call.result.dtype, eps)
     return _normed(importing, call, x, normalized, step, call.argument(2, "weight"))
@@ -110,7 +108,6 @@ def rms_norm(importing: Importing, call: Call) -> View:
 
 @imports("aten.layer_norm.default", "aten.native_layer_norm.default")
 def layer_norm(importing: Importing, call: Call) -> View | tuple[View, ...]:
-    """Rows with mean 0 and variance 1; the mean and the inverse deviation before, too."""
     x, normalized = call.tensor(), call.args[1]
     weight, bias = call.argument(2, "weight"), call.argument(3, "bias")
     eps = call.argument(4, "eps", 1e-5)

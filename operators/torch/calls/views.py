@@ -1,4 +1,4 @@
-"""Views, which only change how the next reader walks the data, and calls that join tensors."""
+"""Views, which only change the order in which the next call reads, and calls that join tensors."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from operators.torch.registry import imports
 @imports("aten._reshape_alias.default", "aten._unsafe_view.default", "aten.view.default")
 @imports("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.unsqueeze.default")
 def reshape(importing: Importing, call: Call) -> View:
-    """The same elements under another shape."""
     return call.tensor().reshaped(call.result.shape)
 
 
 @imports("aten.alias.default", "aten.clone.default", "aten.detach.default")
 def same(importing: Importing, call: Call) -> View:
-    """The tensor itself: no tensor is written to, so copies are not needed."""
+    """Return the tensor itself. Tensors are never changed in place, so no copy is needed."""
     return call.tensor()
 
 
 @imports("aten.transpose.int")
 def transpose(importing: Importing, call: Call) -> View:
-    """Two dimensions exchanged."""
     x = call.tensor()
     return x.permuted(exchanged(len(x.shape), *call.args[1:]))
 
@@ -38,7 +36,7 @@ def exchanged(rank: int, first: int, second: int) -> list[int]:
 
 @imports("aten.t.default")
 def turned(importing: Importing, call: Call) -> View:
-    """A matrix with rows and columns exchanged; a vector unchanged."""
+    """Exchange rows and columns of a matrix. A vector stays unchanged."""
     x = call.tensor()
     return x.permuted(range(len(x.shape))[::-1])
 
@@ -51,13 +49,11 @@ def permute(importing: Importing, call: Call) -> View:
 
 @imports("aten.expand.default")
 def expand(importing: Importing, call: Call) -> View:
-    """Dimensions of size 1 seen often."""
     return call.tensor().expanded(call.result.shape)
 
 
 @imports("aten.slice.Tensor")
 def sliced(importing: Importing, call: Call) -> View:
-    """Some places of a dimension, each as far from the next."""
     x = call.tensor()
     dim = call.argument(1, "dim", 0) % len(x.shape)
     first, step = call.argument(2, "start") or 0, call.argument(4, "step", 1)
@@ -68,7 +64,6 @@ def sliced(importing: Importing, call: Call) -> View:
 
 @imports("aten.select.int")
 def select(importing: Importing, call: Call) -> View:
-    """One place of a dimension, which is removed."""
     x = call.tensor()
     dim, index = call.args[1:]
     dim, size = dim % len(x.shape), x.shape[dim]
@@ -78,7 +73,6 @@ def select(importing: Importing, call: Call) -> View:
 
 @imports("aten.split.Tensor", "aten.split_with_sizes.default", "aten.unsafe_split.Tensor")
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
-    """Neighbouring parts of a dimension."""
     x = call.tensor()
     dim = call.argument(2, "dim", 0) % len(x.shape)
     parts, first = [], 0
@@ -90,7 +84,6 @@ def split(importing: Importing, call: Call) -> tuple[View, ...]:
 
 @imports("aten.unbind.int")
 def unbind(importing: Importing, call: Call) -> tuple[View, ...]:
-    """The places of a dimension, which is removed."""
     x = call.tensor()
     dim = call.argument(1, "dim", 0) % len(x.shape)
     parts = (importing.part(call, x, dim, index, 1) for index in range(x.shape[dim]))
@@ -99,14 +92,12 @@ def unbind(importing: Importing, call: Call) -> tuple[View, ...]:
 
 @imports("aten.cat.default", "aten.concat.default")
 def cat(importing: Importing, call: Call) -> View:
-    """Tensors one behind the other along a dimension that is there."""
     dim = call.argument(1, "dim", 0) % len(call.result.shape)
     return importing.joined(call, call.args[0], dim)
 
 
 @imports("aten.stack.default")
 def stack(importing: Importing, call: Call) -> View:
-    """Tensors one behind the other along a new dimension."""
     dim = call.argument(1, "dim", 0) % len(call.result.shape)
     parts = [each.reshaped((*each.shape[:dim], 1, *each.shape[dim:])) for each in call.args[0]]
     return importing.joined(call, parts, dim)
@@ -114,9 +105,9 @@ def stack(importing: Importing, call: Call) -> View:
 
 @imports("aten.constant_pad_nd.default")
 def constant_pad(importing: Importing, call: Call) -> View:
-    """A number in front of a tensor and behind it, dimension by dimension, the last one first.
+    """Add places with one number before and behind a tensor, from the last dimension on.
 
-    A negative number of places removes places of the tensor.
+    A negative count removes places of the tensor.
     """
     x = call.tensor()
     added = call.args[1]

@@ -1,1 +1,1 @@
-"""Lengths that data decide."""
+"""Tensors whose lengths depend on data, such as ``x[mask]``."""

@@ -1,7 +1,7 @@
-"""Rules for calls on tensors with elements selected by data.
+"""Rules for calls on tensors with elements that data choose.
 
-A rule receives the call and its arguments. It returns None if the call depends on the number of
-selected elements, or on an element's place among them.
+A rule receives the call and its arguments. It returns None if the call needs the number of chosen
+elements, or the place of an element among them.
 """
 
 from __future__ import annotations
@@ -37,35 +37,34 @@ def arithmetic(n: Node, args: Sequence[Any]) -> Any:
     return Number(n.target(*(_value(each) for each in args)))
 
 
-def _value(given: Any) -> Any:
-    return given.value if isinstance(given, Number) else given
+def _value(argument: Any) -> Any:
+    return argument.value if isinstance(argument, Number) else argument
 
 
-def _plain(given: Any) -> Any:
-    return given.tensor if isinstance(given, Chosen) else _value(given)
+def _plain(argument: Any) -> Any:
+    return argument.tensor if isinstance(argument, Chosen) else _value(argument)
 
 
 def pointwise(n: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Compute element by element: an element that is not selected stays not selected."""
+    """Compute element by element. The same elements are chosen as in the arguments."""
     chosen = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Chosen)]
     plain_args, plain_kwargs = tree_map(_plain, (args, kwargs))
     if not chosen:
         try:
             return n.target(*plain_args, **plain_kwargs)
         except RuntimeError:
-            return None  # a tensor is given for an argument that has to be a number
+            return None  # an argument must be a number, but data decide it
     first = chosen[0]
     if not _alike(chosen) or len({each.from_right for each in chosen}) > 1:
         return None
     others = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     if any(each.ndim >= -first.from_right and each.shape[first.from_right] != 1 for each in others):
         return None
-    found = n.target(*plain_args, **plain_kwargs)
-    return Chosen(found, first.choice, found.ndim + first.from_right)
+    result = n.target(*plain_args, **plain_kwargs)
+    return Chosen(result, first.choice, result.ndim + first.from_right)
 
 
 def _alike(chosen: Sequence[Chosen]) -> bool:
-    """Whether tensors have the same places chosen."""
     return all(each.choice.by == chosen[0].choice.by for each in chosen)
 
 
@@ -80,8 +79,8 @@ def _nonzero(n: Node, mask: Any) -> Any:
 
 
 def _nonzero_columns(n: Node, mask: Any) -> Any:
-    found = _nonzero(n, mask)
-    return None if found is None else _unbind(n, found, 1)
+    places = _nonzero(n, mask)
+    return None if places is None else _unbind(n, places, 1)
 
 
 def _unbind(_: Node, x: Any, dim: int = 0) -> Any:
@@ -99,10 +98,11 @@ def _item_of(_: Node, several: Any, at: int) -> Any:
 def _index(n: Node, x: Any, places: Sequence[Any]) -> Any:
     if isinstance(x, Chosen):
         return _chosen_again(n, x, places)
-    named = [each for each in places if each is not None]
-    if len(named) != 1:
+    dims = [dim for dim, each in enumerate(places) if each is not None]
+    if len(dims) != 1:
         return _columns(n, x, places)
-    (place,), dim = named, next(at for at, each in enumerate(places) if each is not None)
+    (dim,) = dims
+    place = places[dim]
     if isinstance(place, Chosen):
         return _index_select(n, x, dim, place) if place.tensor.ndim == 1 else None
     if place.dtype not in (torch.bool, torch.uint8) or not place.ndim:
@@ -112,7 +112,7 @@ def _index(n: Node, x: Any, places: Sequence[Any]) -> Any:
 
 
 def _chosen_again(n: Node, x: Chosen, places: Sequence[Any]) -> Any:
-    """Return the chosen places that a mask selects further."""
+    """Choose among chosen places by a mask."""
     *whole, mask = places
     if x.dim != len(whole) or any(each is not None for each in whole):
         return None
@@ -125,22 +125,20 @@ def _chosen_again(n: Node, x: Chosen, places: Sequence[Any]) -> Any:
 
 
 def _columns(_: Node, x: Any, places: Sequence[Any]) -> Any:
-    """Return the elements at several lists of places, including the lists of ``nonzero``."""
-    chosen = [each for each in places if isinstance(each, Chosen)]
-    leading = len(places) == sum(each is not None for each in places)
-    if not chosen or not leading or not _alike(chosen):
-        return None
+    """Return the elements at several lists of places, such as the columns of ``nonzero``."""
     if any(not isinstance(each, Chosen) or each.tensor.ndim != 1 for each in places):
         return None
-    return Chosen(x[tuple(each.tensor for each in places)], chosen[0].choice, 0)
+    if not _alike(places):
+        return None
+    return Chosen(x[tuple(each.tensor for each in places)], places[0].choice, 0)
 
 
 def _index_select(_: Node, x: Any, dim: int, places: Any) -> Any:
     if isinstance(x, Chosen) or not isinstance(places, Chosen):
         return None
     dim %= x.ndim
-    all_of_it = places.is_place and places.choice.size == x.shape[dim]
-    return Chosen(x if all_of_it else x.index_select(dim, places.tensor), places.choice, dim)
+    is_whole = places.is_place and places.choice.size == x.shape[dim]
+    return Chosen(x if is_whole else x.index_select(dim, places.tensor), places.choice, dim)
 
 
 def _masked_select(n: Node, x: Any, mask: Any) -> Any:
@@ -162,9 +160,9 @@ def _slice(n: Node, x: Any, dim: int = 0, start: Any = None, end: Any = None, st
     count = x.shape[dim]
     places = torch.arange(count, device=x.device)
 
-    def place(given: Any) -> Any:
-        value = _value(given)
-        if isinstance(given, Number):
+    def place(end: Any) -> Any:
+        value = _value(end)
+        if isinstance(end, Number):
             return torch.where(value < 0, value + count, value)
         return value + count if value < 0 else value
 
@@ -174,15 +172,10 @@ def _slice(n: Node, x: Any, dim: int = 0, start: Any = None, end: Any = None, st
     if end is not None:
         valid = valid & (places < place(end))
     choice = Choice(valid, (count, *n.args[2:4]))
-    if not _has(start) and isinstance(end, Number) and end.of is None:
-        # PyTorch knows from the module, or from its own check, that this is a part.
+    if start in (None, 0) and isinstance(end, Number) and end.of is None:
+        # The module or PyTorch has checked that the end lies within the dimension.
         end.of = choice
     return Chosen(x, choice, dim)
-
-
-def _has(start: Any) -> bool:
-    """Whether a slice begins behind the first place."""
-    return isinstance(start, Number) or bool(start)
 
 
 def _item(_: Node, x: Any) -> Any:
@@ -203,42 +196,40 @@ class _Sizes(NamedTuple):
     choice: Choice
 
 
-def _sizes(given: Sequence[Any]) -> _Sizes | None:
-    at = [place for place, each in enumerate(given) if isinstance(each, Number)]
-    choice = given[at[0]].of if len(at) == 1 else None
-    if choice is None:
-        return None
-    sizes = [choice.size if isinstance(each, Number) else each for each in given]
-    return _Sizes(sizes, at[0], choice)
+def _sizes(shape: Sequence[Any]) -> _Sizes | None:
+    dims = [dim for dim, size in enumerate(shape) if isinstance(size, Number)]
+    choice = shape[dims[0]].of if len(dims) == 1 else None
+    return None if choice is None else _Sizes(_constant(choice, shape), dims[0], choice)
+
+
+def _constant(choice: Choice, shape: Sequence[Any]) -> list[Any]:
+    return [choice.size if isinstance(size, Number) else size for size in shape]
 
 
 def _view(n: Node, x: Any, shape: Sequence[Any], *_: Any, **__: Any) -> Any:
     if not isinstance(x, Chosen) or not _are_lengths(x, shape):
         return None
     before = math.prod(x.tensor.shape[: x.dim])
-    size = x.tensor.shape[x.dim]
-    sizes = [x.choice.size if isinstance(each, Number) else each for each in shape]
-    found = n.target(x.tensor, sizes)
-    for dim, each in enumerate(found.shape):
-        if each == size and math.prod(found.shape[:dim]) == before:
-            return Chosen(found, x.choice, dim)
+    result = n.target(x.tensor, _constant(x.choice, shape))
+    for dim, size in enumerate(result.shape):
+        if size == x.tensor.shape[x.dim] and math.prod(result.shape[:dim]) == before:
+            return Chosen(result, x.choice, dim)
     return None
 
 
 def _are_lengths(x: Chosen, shape: Sequence[Any]) -> bool:
-    """Whether all sizes that data decide are the number of selected elements of ``x``."""
-    numbers = [each for each in shape if isinstance(each, Number)]
-    return all(each.of is not None and each.of.by == x.choice.by for each in numbers)
+    """Whether every size that data decide is the number of chosen elements of ``x``."""
+    numbers = [size for size in shape if isinstance(size, Number)]
+    return all(number.of is not None and number.of.by == x.choice.by for number in numbers)
 
 
 def _expand(n: Node, x: Any, shape: Sequence[Any], **_: Any) -> Any:
-    known = _sizes(shape)
     if isinstance(x, Chosen):
         if not _are_lengths(x, shape):
             return None
-        sizes = [x.choice.size if isinstance(each, Number) else each for each in shape]
-        found = n.target(x.tensor, sizes)
-        return Chosen(found, x.choice, found.ndim + x.from_right)
+        result = n.target(x.tensor, _constant(x.choice, shape))
+        return Chosen(result, x.choice, result.ndim + x.from_right)
+    known = _sizes(shape)
     return None if known is None else Chosen(n.target(x, known.sizes), known.choice, known.dim)
 
 
@@ -276,7 +267,7 @@ def _select(n: Node, x: Any, dim: int, place: Any) -> Any:
     dim %= x.tensor.ndim
     if dim == x.dim or has_lengths(place):
         return None
-    # The only column of nonzero's result is the number of each place.
+    # The only column of ``nonzero`` has the places themselves, so ``is_place`` stays.
     return replace(x, tensor=n.target(x.tensor, dim, place), dim=x.dim - (dim < x.dim))
 
 
@@ -292,27 +283,28 @@ def _permute(n: Node, x: Any, *dims: Any) -> Any:
 
 
 def _reduction(neutral: float | None) -> Callable[..., Any]:
-    """Return the rule of a call that takes a dimension away; ``neutral`` changes no result."""
+    """Return the rule of a call that removes a dimension; ``neutral`` changes no result."""
 
     def rule(n: Node, x: Any, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Any:
         dims = _dims(x, dim)
-        given = (dim, keepdim) if len(n.args) > 1 else ()
+        arguments = (dim, keepdim) if len(n.args) > 1 else ()
         if x.dim in dims:
-            fill = _least(x, neutral) if neutral in (-math.inf, math.inf) else neutral
-            return n.target(x.filled(fill), *given, **kwargs)
-        gone = 0 if keepdim else sum(each < x.dim for each in dims)
-        return Chosen(n.target(x.tensor, *given, **kwargs), x.choice, x.dim - gone)
+            fill = _in_type(x, neutral) if neutral in (-math.inf, math.inf) else neutral
+            return n.target(x.filled(fill), *arguments, **kwargs)
+        removed = 0 if keepdim else sum(each < x.dim for each in dims)
+        return Chosen(n.target(x.tensor, *arguments, **kwargs), x.choice, x.dim - removed)
 
     return rule
 
 
-def _least(x: Chosen, neutral: float) -> float:
+def _in_type(x: Chosen, infinity: float) -> float:
+    """Return an infinity, or the least or greatest number if the type of ``x`` has no infinity."""
     if x.tensor.is_floating_point():
-        return neutral
+        return infinity
     if x.tensor.dtype == torch.bool:
-        return neutral > 0
+        return infinity > 0
     info = torch.iinfo(x.tensor.dtype)
-    return int(info.min if neutral < 0 else info.max)
+    return int(info.min if infinity < 0 else info.max)
 
 
 def _dims(x: Chosen, dim: Any) -> list[int]:
@@ -338,24 +330,22 @@ def _var(n: Node, x: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool
     count = (x.choice.count * others).to(x.tensor.dtype)
     mean = x.filled(0).sum(dims, True) / count
     squares = replace(x, tensor=(x.tensor - mean).square()).filled(0).sum(dims, keepdim)
-    found = squares / (count - (1 if correction is None else correction))
-    return found.sqrt() if "std" in str(n.target) else found
+    variance = squares / (count - (1 if correction is None else correction))
+    return variance.sqrt() if "std" in str(n.target) else variance
 
 
 def _unbiased(n: Node, x: Any, dim: Any, unbiased: bool = True, keepdim: bool = False) -> Any:
     return _var(n, x, dim, correction=int(unbiased), keepdim=keepdim)
 
 
-def _softmax(n: Node, x: Any, dim: int, *args: Any) -> Any:
-    along = dim % x.tensor.ndim == x.dim
-    given = x.filled(-math.inf) if along else x.tensor
-    return replace(x, tensor=n.target(given, dim, *args), is_place=False)
+def _along(neutral: float) -> Callable[..., Any]:
+    """Return the rule of a call that keeps the length of ``dim``; ``neutral`` changes no result."""
 
+    def rule(n: Node, x: Any, dim: int, *args: Any, **kwargs: Any) -> Any:
+        tensor = x.filled(neutral) if dim % x.tensor.ndim == x.dim else x.tensor
+        return replace(x, tensor=n.target(tensor, dim, *args, **kwargs), is_place=False)
 
-def _cumsum(n: Node, x: Any, dim: int, **kwargs: Any) -> Any:
-    along = dim % x.tensor.ndim == x.dim
-    given = x.filled(0) if along else x.tensor
-    return replace(x, tensor=n.target(given, dim, **kwargs), is_place=False)
+    return rule
 
 
 def _norm(n: Node, x: Any, shape: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
@@ -383,19 +373,19 @@ def _matmul(n: Node, a: Any, b: Any) -> Any:
         for each, inner in ((a, -1), (b, inner_of_b))
     ]
     if any(summed):
-        # Both have the length that is summed over.
+        # The sum is over the chosen elements, so both must have the same ones.
         if not all(summed) or a.choice.by != b.choice.by:
             return None
         return n.target(a.filled(0), b.filled(0))
-    left, right = _plain(a), _plain(b)
-    found = n.target(left, right)
     if isinstance(a, Chosen) and isinstance(b, Chosen):
         return None
+    left, right = _plain(a), _plain(b)
+    result = n.target(left, right)
     if isinstance(a, Chosen):
-        return Chosen(found, a.choice, found.ndim + a.from_right + (right.ndim == 1))
-    # A vector has no rows: dimensions before the rows of b move one to the right.
+        return Chosen(result, a.choice, result.ndim + a.from_right + (right.ndim == 1))
+    # A vector has no rows, so dimensions before the rows of b move one to the right.
     return Chosen(
-        found, b.choice, found.ndim + b.from_right + (left.ndim == 1 and b.from_right < -2)
+        result, b.choice, result.ndim + b.from_right + (left.ndim == 1 and b.from_right < -2)
     )
 
 
@@ -411,12 +401,12 @@ def _attention(n: Node, q: Any, k: Any, v: Any, mask: Any = None, *args: Any, **
     if keys:
         scale = kwargs.get("scale") or 1 / math.sqrt(left.shape[-1])
         scores = left @ k.tensor.transpose(-2, -1) * scale
-        # Elements that are not chosen get weight 0 and value 0, since 0 times NaN is NaN.
+        # Keys that are not chosen get weight 0. Their values become 0, since 0 times NaN is NaN.
         weights = torch.where(k.choice.valid, scores, -math.inf).softmax(-1)
-        found = weights @ v.filled(0)
+        result = weights @ v.filled(0)
     else:
-        found = n.target(left, k, v, None, *args, **kwargs)
-    return replace(q, tensor=found) if isinstance(q, Chosen) else found
+        result = n.target(left, k, v, None, *args, **kwargs)
+    return replace(q, tensor=result) if isinstance(q, Chosen) else result
 
 
 def _index_add(n: Node, x: Any, dim: int, places: Any, source: Any, **kwargs: Any) -> Any:
@@ -439,7 +429,8 @@ def _index_put(
     if place.tensor.ndim != 1 or _is_of_others(values, place):
         return None
     if accumulate:
-        values = values if isinstance(values, Chosen) else _like(x, place, values)
+        if not isinstance(values, Chosen):
+            values = Chosen(values.expand(place.choice.size, *x.shape[1:]), place.choice, 0)
         return n.target(x, [place.tensor], values.filled(0), True)
     if not place.is_place or place.choice.size != x.shape[0]:
         return None
@@ -448,17 +439,12 @@ def _index_put(
 
 
 def _is_of_others(values: Any, place: Chosen) -> bool:
-    """Whether values are at other places than ``place``."""
+    """Whether the values belong to other places than ``place``."""
     return isinstance(values, Chosen) and (values.choice.by != place.choice.by or values.dim != 0)
 
 
-def _like(x: Any, place: Chosen, values: Any) -> Chosen:
-    shape = (place.choice.size, *x.shape[1:])
-    return Chosen(values.expand(shape), place.choice, 0)
-
-
 def _put_at(by: Any, x: Any, mask: Any, values: Any) -> Any:
-    """Put the elements that the mask of ``by`` selected back in their places."""
+    """Put the elements that the mask of ``by`` chose back in their places."""
     if not isinstance(values, Chosen) or values.choice.by != by or values.dim:
         return None
     shape = (*mask.shape, *[1] * (x.ndim - mask.ndim))
@@ -466,8 +452,8 @@ def _put_at(by: Any, x: Any, mask: Any, values: Any) -> Any:
 
 
 def _masked_scatter(n: Node, x: Any, mask: Any, values: Any) -> Any:
-    known = isinstance(values, Chosen) and not isinstance(x, Chosen) and mask.shape == x.shape
-    return _put_at(n.args[1], x, mask, values) if known else None
+    fits = isinstance(values, Chosen) and not isinstance(x, Chosen) and mask.shape == x.shape
+    return _put_at(n.args[1], x, mask, values) if fits else None
 
 
 def _cat(n: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
@@ -475,7 +461,7 @@ def _cat(n: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
     dim %= first.tensor.ndim
     if len({each.dim for each in chosen}) > 1:
         return None
-    found = n.target([_plain(each) for each in tensors], dim)
+    result = n.target([_plain(each) for each in tensors], dim)
     if dim == first.dim:
         valid = [
             each.choice.valid
@@ -483,10 +469,10 @@ def _cat(n: Node, tensors: Sequence[Any], dim: int = 0) -> Any:
             else torch.ones(each.shape[dim], dtype=torch.bool, device=each.device)
             for each in tensors
         ]
-        return Chosen(found, Choice(torch.cat(valid), n), dim)
+        return Chosen(result, Choice(torch.cat(valid), n), dim)
     if len(chosen) != len(tensors) or not _alike(chosen):
         return None
-    return Chosen(found, first.choice, dim=first.dim)
+    return Chosen(result, first.choice, first.dim)
 
 
 def _split(n: Node, x: Any, size: Any, dim: int = 0) -> Any:
@@ -505,7 +491,7 @@ def _vector_norm(
 
 
 def _same(n: Node, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return a tensor from a call that works place by place, but has no such tag."""
+    """Compute element by element, for calls that PyTorch does not tag as pointwise."""
     if has_lengths(args):
         return None
     is_place = x.is_place and "_like" not in str(n.target)
@@ -521,7 +507,7 @@ BEGINS: Final = {
     "aten.item.default",
     "aten._local_scalar_dense.default",
 }
-"""Calls that choose places, or read a number, of tensors that have all of theirs."""
+"""Calls that choose places of a tensor by data, or read a number of a tensor."""
 
 _CALLS: Final[tuple[tuple[Callable[..., Any], str], ...]] = (
     (_nonzero, "nonzero.default"),
@@ -548,8 +534,8 @@ _CALLS: Final[tuple[tuple[Callable[..., Any], str], ...]] = (
     (_mean, "mean.dim mean.default"),
     (_var, "var.correction std.correction"),
     (_unbiased, "var.dim std.dim"),
-    (_softmax, "softmax.int _softmax.default log_softmax.int"),
-    (_cumsum, "cumsum.default"),
+    (_along(-math.inf), "softmax.int _softmax.default log_softmax.int"),
+    (_along(0), "cumsum.default"),
     (_norm, "layer_norm.default rms_norm.default"),
     (_linear, "linear.default"),
     (_embedding, "embedding.default"),
@@ -567,7 +553,7 @@ _CALLS: Final[tuple[tuple[Callable[..., Any], str], ...]] = (
         "zeros_like.default ones_like.default full_like.default softplus.default",
     ),
 )
-"""Rules, each with the calls of aten that it computes."""
+"""Each rule with the calls of aten that it computes."""
 
 RULES: Final = {f"aten.{name}": rule for rule, names in _CALLS for name in names.split()}
 RULES[str(operator.getitem)] = _item_of

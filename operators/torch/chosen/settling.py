@@ -1,8 +1,8 @@
 """Traces with data-dependent lengths, rewritten with constant lengths.
 
-``x[mask]`` becomes ``x`` beside ``mask``: elements that are not chosen keep their places, and calls
-that would read them get a neutral number instead, such as 0 for a sum. Lengths that follow from
-known arguments become constants.
+``x[mask]`` becomes ``x`` together with ``mask``. Elements that are not chosen keep their places. A
+call that would read them reads a neutral number instead, such as 0 for a sum. Lengths that follow
+from known arguments become constants.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -29,7 +29,7 @@ CHECKS: Final = (
     _ATEN.sym_constrain_range.default,
     _ATEN.sym_constrain_range_for_size.default,
 )
-"""Calls that compute nothing."""
+"""Calls that only check their arguments."""
 
 
 class NeedsLengthError(Exception):
@@ -67,8 +67,6 @@ def _is_of_data(size: Any) -> bool:
 
 
 class Settled(torch.nn.Module):
-    """A traced module with constant lengths."""
-
     def __init__(self, traced: GraphModule, given: Sequence[Any]) -> None:
         """Compute the lengths that follow from the known arguments among ``given``."""
         super().__init__()
@@ -79,7 +77,6 @@ class Settled(torch.nn.Module):
         self.places: Final = known.places
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the module's result."""
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         with preserve_node_meta():
             return _Settling(self).run(*leaves, enable_io_processing=False)
@@ -92,7 +89,7 @@ class _Knowing(Interpreter):
     """Computes calls that depend only on integers and booleans among the arguments.
 
     Attributes:
-        places: the places that a call's constant masks or repeats select.
+        places: by call, the places that its known masks or known repeats select.
     """
 
     def __init__(self, traced: GraphModule) -> None:
@@ -110,10 +107,10 @@ class _Knowing(Interpreter):
         if any(self.env[each] is _UNKNOWN for each in n.all_input_nodes):
             self._name_places(n)
             return _UNKNOWN
-        found = super().run_node(n)
+        result = super().run_node(n)
         if n.all_input_nodes:
-            self.known[n] = found
-        return found
+            self.known[n] = result
+        return result
 
     @staticmethod
     def _known(value: Any) -> Any:
@@ -122,11 +119,11 @@ class _Knowing(Interpreter):
         return _UNKNOWN if value.is_floating_point() or value.is_meta else value
 
     def _name_places(self, n: Node) -> None:
-        """Keep the places that a known mask names, or known repeats do."""
+        """Keep the places that known masks or known repeats select."""
         if n.target in _MASKED:
-            named = [self.env[each] if isinstance(each, Node) else each for each in n.args[1]]
-            if all(isinstance(each, torch.Tensor | None) for each in named):
-                self.places[n] = [place for each in named for place in _places(each)]
+            index = [self.env[part] if isinstance(part, Node) else part for part in n.args[1]]
+            if all(isinstance(part, torch.Tensor | None) for part in index):
+                self.places[n] = [place for part in index for place in _places(part)]
         elif n.target is _REPEATED:
             repeats = self.env[n.args[1]]
             if isinstance(repeats, torch.Tensor):
@@ -137,10 +134,10 @@ _REPEATED: Final = _ATEN.repeat_interleave.self_Tensor
 _MASKED: Final = (_ATEN.index.Tensor, _ATEN.index_put.default)
 
 
-def _places(named: Any) -> Sequence[Any]:
-    if named is None or named.dtype not in (torch.bool, torch.uint8):
-        return [named]
-    places: Sequence[Any] = named.nonzero(as_tuple=True)
+def _places(part: Any) -> Sequence[Any]:
+    if part is None or part.dtype not in (torch.bool, torch.uint8):
+        return [part]
+    places: Sequence[Any] = part.nonzero(as_tuple=True)
     return places
 
 
@@ -151,7 +148,7 @@ def _repeated(places: Any, x: Any, _: Any, dim: int | None = None) -> Any:
 
 
 class _Settling(Interpreter):
-    """Runs a trace with known lengths in place of those that data decide."""
+    """Runs a trace with constant lengths in place of data-dependent lengths."""
 
     def __init__(self, settled: Settled) -> None:
         super().__init__(settled.traced, garbage_collect_values=False)
@@ -162,32 +159,32 @@ class _Settling(Interpreter):
         if n in self._known:
             return self._known[n]
         if n.op != "call_function":
-            found = super().run_node(n)
-            if n.op == "output" and has_lengths(found):
+            result = super().run_node(n)
+            if n.op == "output" and has_lengths(result):
                 raise NeedsLengthError(n)
-            return found
+            return result
         if n.target in CHECKS:
             return None
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         places = self._places.get(n)
         with set_current_meta(n):
             if places is not None and n.target is _REPEATED:
-                found = _repeated(places, *args)
+                result = _repeated(places, *args)
             else:
-                named = args if places is None else (args[0], places, *args[2:])
-                found = self._called(n, named, kwargs)
-        if found is None or _is_open(found):
+                known = args if places is None else (args[0], places, *args[2:])
+                result = self._called(n, known, kwargs)
+        if result is None or _is_open(result):
             raise NeedsLengthError(n)
-        return found
+        return result
 
     @staticmethod
     def _called(n: Node, args: Any, kwargs: Any) -> Any:
         name = str(n.target)
         rule = RULES.get(name)
         if rule is not None and name in BEGINS:
-            found = rule(n, *args, **kwargs)
-            if found is not None:
-                return found
+            result = rule(n, *args, **kwargs)
+            if result is not None:
+                return result
         if not has_lengths((args, kwargs)):
             return n.target(*args, **kwargs)
         if rule is not None:

@@ -1,4 +1,4 @@
-"""Tensors of data-dependent length, as tensors of constant length with a mask of valid places."""
+"""Tensors of data-dependent length, as tensors of constant length with a mask of chosen places."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Choice:
     """Places along a dimension that data choose.
 
     Attributes:
-        valid: the chosen places, booleans.
-        by: the calls that chose them; choices by the same calls are equal.
+        valid: for each place, whether it is chosen.
+        by: identifies the calls that chose. Choices with equal ``by`` are equal.
     """
 
     valid: Any
@@ -37,8 +37,8 @@ class Number:
 
     Attributes:
         value: a tensor without dimensions.
-        of: the choice with this number of places, possibly set later; None for other numbers or if
-            unknown.
+        of: the choice that chose this number of places. A later call may set it. None if unknown,
+            or if the number is not a length.
     """
 
     def __init__(self, value: Any, of: Choice | None = None) -> None:
@@ -51,9 +51,9 @@ class Chosen:
     """A tensor with places along a dimension that data choose.
 
     Attributes:
-        tensor: with all places.
-        dim: the dimension, from 0 on.
-        is_place: whether its elements are the numbers of the places.
+        tensor: has all places, chosen or not.
+        dim: the dimension, at least 0.
+        is_place: whether each element is the number of its place.
     """
 
     tensor: Any
@@ -63,7 +63,7 @@ class Chosen:
 
     @property
     def from_right(self) -> int:
-        """The dimension, counted from behind: -1 is the last one."""
+        """The dimension, counted from the last one, which is -1."""
         return self.dim - int(self.tensor.ndim)
 
     def filled(self, number: float) -> Any:

@@ -1,1 +1,1 @@
-"""Loops of a model: a body with one tensor for all steps, and states carried between steps."""
+"""Loops of a model: a body that computes all steps in one tensor, and states between steps."""

@@ -1,4 +1,4 @@
-"""Find the calls of a captured graph that belong to the body of a loop."""
+"""The calls of a captured graph that belong to the body of a loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.torch.loops.cells import BEHIND, EACH, STATES
 
 
 def rows_in_loops(calls: Sequence[Node], wish: int) -> dict[Node, int]:
-    """Return the rows of the tiles of each call within a loop; ``wish`` is their number outside.
+    """Return the rows of a tile for each call within a loop: ``wish`` or fewer.
 
     They divide the rows of each state, so that no tile has rows of two steps.
     """
@@ -28,20 +28,20 @@ def rows_in_loops(calls: Sequence[Node], wish: int) -> dict[Node, int]:
                 behind[_number(node, 1)].append(node)
             case target if target == EACH:
                 entrances[_number(node, 2)].append(node)
-    found: dict[Node, int] = {}
+    rows_of: dict[Node, int] = {}
     for loop, begun in states.items():
-        counts = [math.prod(each.meta["val"].shape[1:-1]) for each in begun]
+        counts = [math.prod(state.meta["val"].shape[1:-1]) for state in begun]
         rows = at_most(wish, math.gcd(*counts) or 1)
-        found |= dict.fromkeys((*begun, *entrances[loop]), rows)
-        found |= dict.fromkeys(_between(calls, begun, behind[loop]), rows)
-    return found
+        rows_of |= dict.fromkeys((*begun, *entrances[loop]), rows)
+        rows_of |= dict.fromkeys(_between(calls, begun, behind[loop]), rows)
+    return rows_of
 
 
 def _between(calls: Sequence[Node], begun: Sequence[Node], ends: Sequence[Node]) -> Iterator[Node]:
-    """Yield the calls on ways from ``begun`` to ``ends``."""
+    """Yield the calls on paths from ``begun`` to ``ends``."""
     reached, leading = set(begun), set(ends)
     for node in calls:
-        if any(each in reached for each in node.all_input_nodes):
+        if not reached.isdisjoint(node.all_input_nodes):
             reached.add(node)
     for node in reversed(calls):
         if node in leading:
@@ -50,6 +50,6 @@ def _between(calls: Sequence[Node], begun: Sequence[Node], ends: Sequence[Node])
 
 
 def _number(node: Node, place: int) -> int:
-    found = node.args[place]
-    assert isinstance(found, int)
-    return found
+    number = node.args[place]
+    assert isinstance(number, int)
+    return number

@@ -1,8 +1,8 @@
 """LSTM, GRU and plain recurrent layers, as loops and calls on all steps together.
 
-A loop consists of calls in a captured graph; PyTorch knows only their shapes. ``states``: the state
-before each step. ``behind``: the state behind each step; it returns the last one. ``each``: an
-input of the loop, step by step.
+Three calls mark a loop in a captured graph. PyTorch computes only their shapes. ``states`` returns
+the state before each step. ``behind`` takes the state behind each step and returns the last one.
+``each`` feeds an input of the loop step by step.
 
 Source: the equations of torch.nn.LSTM, torch.nn.GRU and torch.nn.RNN in PyTorch's documentation.
 """
@@ -21,17 +21,15 @@ _numbers: Final = count()
 
 
 def new_loop() -> int:
-    """Return the number of a loop, which no other one has."""
     return next(_numbers)
 
 
 Cell: TypeAlias = Callable[..., tuple[Any, ...]]
-"""Takes the products of inputs and of states with weights, and the states before each step; returns
-the states behind each step, of which the first one is the result."""
+"""Takes the products of inputs and of states with weights, and the states before each step. Returns
+the states behind each step. The first of these states is the result."""
 
 
 def loop_cells() -> dict[Any, Callable[..., Any]]:
-    """Return the decompositions of recurrent layers, by call."""
     aten = torch.ops.aten
     return {
         aten.lstm.input: partial(_layers, _lstm),
@@ -61,19 +59,19 @@ def _layers(
     elif batch_first:
         x = x.transpose(0, 1)
     directions = 1 + both
-    own = len(params) // (layers * directions)
+    per_layer = len(params) // (layers * directions)
     last: list[tuple[Any, ...]] = []
     for layer in range(layers):
-        given = []
+        results = []
         for direction in range(directions):
             number = layer * directions + direction
-            weights = params[number * own : (number + 1) * own]
+            weights = params[number * per_layer : (number + 1) * per_layer]
             begins = [state.select(0, number) for state in first]
-            seen = x.flip((0,)) if direction else x
-            y, ends = _steps(cell, seen, begins, weights, has_biases)
-            given.append(y.flip((0,)) if direction else y)
+            inputs = x.flip((0,)) if direction else x
+            y, ends = _steps(cell, inputs, begins, weights, has_biases)
+            results.append(y.flip((0,)) if direction else y)
             last.append(ends)
-        x = torch.cat(given, -1) if both else given[0]
+        x = torch.cat(results, -1) if both else results[0]
     ended = tuple(torch.stack(states_) for states_ in zip(*last, strict=True))
     if not batched:
         return x.squeeze(1), *(state.squeeze(1) for state in ended)
@@ -160,7 +158,7 @@ def behind(given: Any, loop: int, state: int) -> Any:
 
 
 def enter(given: Any, steps: int, loop: int) -> Any:
-    """Return an input of a loop, one step after the other: ``[steps, *shape]``."""
+    """Return an input ``[steps, *shape]`` of a loop, fed step by step."""
     if _is_single(steps):
         return given
     return torch.ops.step_loop.each.default(given, steps, loop)

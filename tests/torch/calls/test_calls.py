@@ -480,7 +480,7 @@ def test_call_with_given_arguments_equals_pytorch(call: tuple[Any, ...]) -> None
         (("aten.elu.default", NEGATIVE, 1, 1, 2), "expected ELU without an input scale"),
         (
             ("aten.bitwise_and.Tensor", WHOLE, WHOLE),
-            "expected booleans: the bits of int64 are not followed",
+            "its tensors are int64: expected booleans",
         ),
         (
             ("aten.div.Tensor_mode", WHOLE, WHOLE * 2 + 1, {"rounding_mode": "trunc"}),
@@ -489,7 +489,7 @@ def test_call_with_given_arguments_equals_pytorch(call: tuple[Any, ...]) -> None
         (("aten.rsub.Scalar", CUBE, 0.5, 0), "expected rsub without alpha"),
         (
             ("aten._to_copy.default", NEGATIVE, {"dtype": torch.int32}),
-            "expected floating-point numbers: int32 of data are not followed",
+            "it converts data to int32: expected a floating-point type or booleans",
         ),
     ],
 )

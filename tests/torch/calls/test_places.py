@@ -451,7 +451,7 @@ SEVERAL: Final = (
 NEIGHBOURS: Final = "expected neighbouring dimensions to be indexed"
 KNOWN_BAGS: Final = "expected constant bags, of rows without weights"
 REDUCING: Final = "expected a sum, product or extreme with the present numbers"
-ONE: Final = "it puts numbers where a mask holds: expected one for all places"
+ONE: Final = "it writes several numbers to the places of a mask: expected one number for all"
 
 REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [
     *(
