@@ -1,5 +1,5 @@
-"""Hardware of a program: SystemVerilog modules, one a kind of operator, written by hand.
+"""Hardware of a program in SystemVerilog, with a module for each kind of operator.
 
-The modules implement the operators' timing a second time, independently of their ``run``, so that a
-comparison of the two can find an error in either.
+The modules implement the timing of operators a second time, independently of ``run``. A comparison
+of the two can find an error in either.
 """

@@ -1,8 +1,8 @@
 """Simulation of many units: each kind is compiled once, and a loop copies signals between them.
 
-Verilator's compile time grows with each instance in a top, to minutes for thousands. No signal
-passes a channel in the cycle of its arrival: a channel's outputs are its registers. So the units
-can be evaluated one after the other, and then the channels, in any order.
+Verilator's compile time grows with the instances in a top, to minutes for thousands of them. The
+outputs of a channel are registers, so no signal passes a channel in the cycle of its arrival.
+Therefore the units can be evaluated in any order, and then the channels in any order.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final
 
 from operators.rtl import tools
 from operators.rtl.netlist import Netlist
-from operators.rtl.verilog import Written, channel_module
+from operators.rtl.verilog import Written
 
 _LONG: Final = 10_000_000
-"""Evaluations of modules above which compiler optimisation pays."""
+"""The number of module evaluations above which compiler optimisation saves time."""
 
 _HEADER: Final = """\
-// What the modules of all kinds have in common.
+// The base class of all modules.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -30,12 +30,12 @@ _HEADER: Final = """\
 
 struct Token { uint32_t words[@WORDS@] = {}; };
 
-// What is on the wires of a channel.
+// The values on the wires of a channel.
 struct Wires {
   bool ready = true, valid = false, ended = false, final = false;
   bool sends = false, takes = false, ends = false;
   Token shown, sent;
-  // How often the channel has said something that may be new.
+  // Counts the cycles in which the outputs of the channel may have changed.
   unsigned long version = 0;
 };
 
@@ -47,7 +47,7 @@ struct Instance {
   bool given_valid = false, given_last = false, given_next = false;
   Token given;
   virtual ~Instance() = default;
-  // A module that was left as it was by the same inputs is left alone until one changes.
+  // If a module does not change for its inputs, it is evaluated again when an input changes.
   void settle() {
     const unsigned long now = inputs();
     is_still = stays && now == seen && !given_valid;
@@ -202,7 +202,7 @@ _ENDS: Final = {"out_valid": "valid", "out_end": "ended", "out_final": "final", 
 
 
 def _handed(ports: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Return the inputs of a module before its evaluation, and its outputs after it."""
+    """Return C++ that sets the inputs of a module, and C++ that reads its outputs."""
     before, after = [], []
 
     def given(port: str, value: str) -> None:
@@ -210,7 +210,7 @@ def _handed(ports: frozenset[str]) -> tuple[list[str], list[str]]:
             is_token = port.endswith("_token")
             before.append(f"put(m.{port}, {value});" if is_token else f"m.{port} = {value};")
 
-    def said(port: str, value: str) -> None:
+    def read(port: str, value: str) -> None:
         if port in ports:
             is_token = port.endswith("_token")
             after.append(f"get({value}, m.{port});" if is_token else f"{value} = m.{port};")
@@ -224,22 +224,22 @@ def _handed(ports: frozenset[str]) -> tuple[list[str], list[str]]:
         for port, field in (("valid", "valid"), ("token", "shown"), ("end", "ended")):
             given(f"in{number}_{port}", f"in[{number}]->{field}")
         given(f"in{number}_final", f"in[{number}]->final")
-        said(f"in{number}_take", f"in[{number}]->takes")
+        read(f"in{number}_take", f"in[{number}]->takes")
         given(f"out{number}_ready", f"out[{number}]->ready")
-        said(f"out{number}_valid", f"out[{number}]->sends")
-        said(f"out{number}_token", f"out[{number}]->sent")
+        read(f"out{number}_valid", f"out[{number}]->sends")
+        read(f"out{number}_token", f"out[{number}]->sent")
     for port in ("answer", "given_valid", "given_last", "given_token"):
         given(port, port.removesuffix("_token"))
     for port in ("done", "fault", "request", "given_next"):
-        said(port, port)
+        read(port, port)
     return before, after
 
 
 def _instance(name: str, ports: frozenset[str]) -> str:
-    """Return the source of a class that has a module of one kind inside."""
+    """Return the C++ class of a module."""
     before, after = _handed(ports)
     is_channel = "in_ready" in ports
-    # A channel is read after the edge: its outputs come from registers.
+    # The outputs of a channel are registers, so they are read after the clock edge.
     shown = [f"out[0]->{field} = m.{port};" for port, field in _ENDS.items() if port in ports]
     if is_channel:
         shown += ["get(out[0]->shown, m.out_token);", "out[0]->version += !is_same;"]
@@ -302,22 +302,16 @@ def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) ->
     yield f"{cycles} {len(netlist.channels)} {len(netlist.units)}"
     for unit in netlist.units:
         tokens = [f"{netlist.widths.packed(**fields):x}" for fields in unit.given or []]
-        parts: list[Sequence[object]] = [
-            unit.inputs,
-            unit.outputs,
-            tokens,
-            unit.latencies_cycles or [],
-        ]
+        latencies = unit.latencies_cycles or []
+        parts: list[Sequence[object]] = [unit.inputs, unit.outputs, tokens, latencies]
         yield " ".join([tied(unit.module, unit.parameters), *map(listed, parts)])
     for each in netlist.channels:
-        longest = max(each.forward_cycles, each.backward_cycles)
-        module, _, _ = channel_module(each.depth, longest)
         parameters = {
             "depth": each.depth,
             "forward": each.forward_cycles,
             "backward": each.backward_cycles,
         }
-        yield f"{tied(module, parameters)} {each.producer}"
+        yield f"{tied(each.module, parameters)} {each.producer}"
 
 
 def simulator(netlist: Netlist, written: Written, folder: Path, cycles: int) -> Path:

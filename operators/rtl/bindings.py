@@ -52,12 +52,12 @@ T = TypeVar("T")
 
 
 def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
-    """Whether the numbers or the count of its outputs come from outside the hardware."""
+    """Whether numbers in its outputs, or the number of elements, come from outside the hardware."""
     match operator:
         case Map(function=function):
             own = hasattr(function, "hardware")
-            found = stated(function) if own else compute.FUNCTIONS.get(type(function).__name__)
-            return isinstance(found, description.Function) and found.is_told
+            hardware = stated(function) if own else compute.FUNCTIONS.get(type(function).__name__)
+            return isinstance(hardware, description.Function) and hardware.is_told
         case FlatMap(split=split):
             return hasattr(split, "hardware")
         case Load():
@@ -70,12 +70,12 @@ def _function(place: Place, function: Any, known: Mapping[str, T], kind: type[T]
     """Return the name of a function and its hardware, which its class may provide."""
     name = type(function).__name__
     if hasattr(function, "hardware"):
-        found = stated(function)
-        if not isinstance(found, kind):
+        hardware = stated(function)
+        if not isinstance(hardware, kind):
             raise ProgramError(
-                f"{place.name}: {name}.hardware returns {found!r}: expected {_a(kind.__name__)}"
+                f"{place.name}: {name}.hardware returns {hardware!r}: expected {_a(kind.__name__)}"
             )
-        return name, found
+        return name, hardware
     if type(function) in (Add, Mul, Div, Maximum):
         name = "Binary"
     if type(function) is ScaledAdd:
@@ -91,26 +91,27 @@ def _a(noun: str) -> str:
 
 
 def _size(dim: Any) -> int:
-    """Return a size of a type, 0 if data decide it."""
+    """Return a size of a type; 0 if data decide it."""
     return dim if isinstance(dim, int) else 0
 
 
 def _map_function(place: Place, function: Any) -> tuple[str, description.Function]:
-    """Return the hardware of a function of Map; some have a module per attribute value."""
+    """Return the name and the hardware of a function of Map."""
     if type(function) is Chain:
         missing = chains.refusal(function)
         if missing is not None:
             raise place.refused(f" for a Chain with {missing}")
         if is_integer(place.outputs[0].value):
             raise place.refused(" for a Chain that gives an integer")
-        return chains.chain(function)
+        return chains.chain_function(function)
     if type(function) is PadRows:
         return f"PadRows_{function.rows}", compute.pad_rows(function.rows)
-    name, found = _function(place, function, compute.FUNCTIONS, description.Function)
-    if found.operations is None:
+    name, hardware = _function(place, function, compute.FUNCTIONS, description.Function)
+    if hardware.operations is None:
         fixed = function.fixed_cycles
-        found = found._replace(operations=function.flops if fixed is None else lambda *_: fixed)
-    return name, found
+        operations = function.flops if fixed is None else lambda *_: fixed
+        hardware = hardware._replace(operations=operations)
+    return name, hardware
 
 
 def _bind_map(place: Place) -> Binding:
@@ -128,12 +129,12 @@ def _bind_map(place: Place) -> Binding:
 
 
 def _rate(place: Place, function: Any) -> int:
-    """Return operations per cycle; a function with fixed cycles counts one per cycle."""
+    """Return operations per cycle. A function with fixed cycles counts cycles, so its rate is 1."""
     return max(1, place.rate) if function.fixed_cycles is None else 1
 
 
 def _operands(place: Place, parameters: dict[str, int], count: int) -> tuple[str, list[int]]:
-    """Return the tiles of each input, with a name for them; add the bytes of a number."""
+    """Return a suffix for the module and the tiles per input; add the bytes per number."""
     items = place.items()
     if sum(map(len, items)) != count:
         raise place.refused(f" for {place.inputs}: its function takes {count}")
@@ -146,8 +147,7 @@ def _operands(place: Place, parameters: dict[str, int], count: int) -> tuple[str
 def _bind_fold(place: Place) -> Binding:
     operator, result = place.operator, place.outputs[0].value
     kind, reduction = type(operator).__name__, operator.reduction
-    known, wanted = compute.ACCUMULATIONS, description.Accumulation
-    name, function = _function(place, reduction, known, wanted)
+    name, function = _function(place, reduction, compute.ACCUMULATIONS, description.Accumulation)
     first = result.items[0] if isinstance(result, TupleType) else result
     assert isinstance(first, TileType)
     parameters = {
@@ -175,7 +175,7 @@ def _bind_streamify(place: Place) -> Binding:
     parameters = {"rank": rank, "ragged": len(inner) - 1 if operator.shape is None else rank}
     if 0 in sizes:
         raise place.refused(" for buffers that are empty")
-    parameters |= {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
+    parameters |= _size_parameters(sizes)
     if inputs > 1:
         parameters["repeats"] = len(place.inputs[1].shape) - len(place.inputs[0].shape)
     return f"Streamify_{inputs}", partial(memory.streamify, inputs), parameters
@@ -227,7 +227,7 @@ def _bind_initial(place: Place) -> Binding:
     if len(inner) > memory.DIMENSIONS:
         raise place.refused(f" of rank {len(inner)}: expected at most {memory.DIMENSIONS}")
     parameters = {"rank": len(inner), "count": operator.count}
-    parameters |= {f"size_{at}": _size(size) for at, size in enumerate(reversed(inner))}
+    parameters |= _size_parameters(inner)
     if operator.keep_length and isinstance(outer, int):
         parameters |= {"kept": outer - operator.count, "groups": outer}
     value = stream.value
@@ -288,7 +288,6 @@ def _bind_reshape(place: Place) -> Binding:
 
 
 def broadcast(place: Place) -> Binding:
-    """Return the module of a Broadcast, also of one that was inferred."""
     return _by_count("Broadcast", sequences.broadcast, place.outputs)
 
 
@@ -328,7 +327,7 @@ def _bind_eager_merge(place: Place) -> Binding:
 def _bind_load(place: Place) -> Binding:
     tile = place.outputs[0].value
     assert isinstance(tile, TileType)
-    # A source's view is inside of a dimension of 1.
+    # Without a reference, the view is within a dimension of size 1.
     before = len(place.inputs[0].shape) if place.inputs else 1
     view = place.outputs[0].shape[before:]
     if len(view) > memory.DIMENSIONS:
@@ -339,7 +338,7 @@ def _bind_load(place: Place) -> Binding:
     *dimensions, rows, cols = sizes
     inputs = len(place.inputs)
     parameters = {"rank": len(dimensions), "rows": rows, "cols": cols}
-    parameters |= {f"size_{number}": size for number, size in enumerate(reversed(dimensions))}
+    parameters |= _size_parameters(dimensions)
     numbers = is_told(place.operator, place.outputs)
     name = f"Load_{inputs}" + ("_number" if numbers else "")
     return name, partial(memory.load, inputs, numbers=numbers), parameters
@@ -386,14 +385,19 @@ def _tile_sizes(place: Place) -> dict[str, int]:
 def _nested_sizes(place: Place, sizes: Sequence[Any], most: int) -> dict[str, int]:
     if len(sizes) > most:
         raise place.refused(f" for rank {len(sizes)}: expected at most {most}")
-    found = {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
-    if 0 in found.values():
+    parameters = _size_parameters(sizes)
+    if 0 in parameters.values():
         raise place.refused(" for streams that are empty")
-    return {"rank": len(sizes), **found}
+    return {"rank": len(sizes), **parameters}
+
+
+def _size_parameters(sizes: Sequence[Any]) -> dict[str, int]:
+    """Return ``size_0`` and so on, from the innermost dimension to the outermost."""
+    return {f"size_{at}": _size(size) for at, size in enumerate(reversed(sizes))}
 
 
 def _simple(module: str, build: Callable[[], Any], *attributes: str) -> Callable[[Place], Binding]:
-    """Return the binding to a module with operator attributes as parameters."""
+    """Return a function that binds to a module with attributes of the operator as parameters."""
 
     def bind(place: Place) -> Binding:
         return module, build, {name: getattr(place.operator, name) for name in attributes}
@@ -404,7 +408,6 @@ def _simple(module: str, build: Callable[[], Any], *attributes: str) -> Callable
 def _by_count(
     name: str, build: Callable[[int], Any], ports: Sequence[Any], **parameters: int
 ) -> Binding:
-    """Return a module for the number of ``ports``."""
     return f"{name}_{len(ports)}", partial(build, len(ports)), parameters
 
 
@@ -455,18 +458,14 @@ _BINDINGS: Final[dict[type[Operator], Callable[[Place], Binding]]] = {
 
 
 def binding_of(place: Place) -> Binding:
-    """Return the module of an operator; its class may provide one with a method ``hardware``.
-
-    Raises:
-        ProgramError: the operator has no module, or none for its inputs.
-    """
+    """Return the module of an operator. Its class may provide one in a method ``hardware``."""
     if hasattr(place.operator, "hardware"):
-        match found := stated(place.operator, place):
+        match hardware := stated(place.operator, place):
             case (str() as module, build, dict() as parameters) if callable(build):
                 return module, build, parameters
         raise ProgramError(
-            f"{place.name}: {type(place.operator).__name__}.hardware returns {found!r}: expected "
-            "a name, a builder of the module, and a dictionary of parameters"
+            f"{place.name}: {type(place.operator).__name__}.hardware returns {hardware!r}: "
+            "expected a name, a builder of the module, and a dictionary of parameters"
         )
     bind = _BINDINGS.get(type(place.operator))
     if bind is None:

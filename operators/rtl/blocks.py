@@ -1,6 +1,6 @@
 """The blocks of modules: credit channels, their ports, the output stage, counters.
 
-A token has the fields of an element that affect timing; the data of tiles stay outside.
+A token has the fields of an element that affect timing. The data of tiles stay outside.
 """
 
 from __future__ import annotations
@@ -87,19 +87,19 @@ def _delayed(m: Any, signal: Any, hops: int, cycles: Any, name: str) -> Any:
 
 
 class Widths(NamedTuple):
-    """Bits of the largest values in a program and its run.
+    """The bits of fields and counters, for the largest values in a program and its run.
 
     The defaults are for modules that are built outside of a netlist.
 
     Attributes:
-        level: of stops and dimensions.
-        size: of rows and columns.
-        number: of numbers in tiles, and of the tiles in a buffer's outermost dimension.
-        control: of selectors, with one bit for each consumer; of numbers; of two or three numbers
-            in a tuple; of the second tile in a tuple.
-        cycles: of the run.
-        registers: units have the registers of the hardware file ``registered``.
-        parameters: by name, for the parameters that the netlist has. None outside of a netlist.
+        level: bits of the levels of stops and of numbers of dimensions.
+        size: bits of rows and columns.
+        number: bits of numbers in tiles, and of the size of a buffer's outermost dimension.
+        control: bits of the field ``control``: a selector with one bit for each consumer, a number,
+            two or three numbers of a tuple, or the second tile of a tuple.
+        cycles: bits of the number of cycles.
+        registers: whether units have the registers of the hardware file ``registered``.
+        parameters: bits of each parameter in the netlist, by name. None outside of a netlist.
     """
 
     level: int = 5
@@ -112,25 +112,20 @@ class Widths(NamedTuple):
 
     @property
     def fields(self) -> dict[str, int]:
-        """The fields of a token, lowest first.
+        """The bits of each field of a token, from the lowest field on.
 
         ``level`` is the level of the stop. ``bare`` is a stop without a value, and ``empty`` its
         empty dimension.
         """
-        start = {"level": self.level, "bare": 1, "empty": self.level}
-        sizes = dict.fromkeys(SIZES, self.size)
-        return {**start, **sizes, "in_memory": 1, "control": self.control}
+        stop = {"level": self.level, "bare": 1, "empty": self.level}
+        return {**stop, **dict.fromkeys(SIZES, self.size), "in_memory": 1, "control": self.control}
 
     @property
     def bits(self) -> int:
         return sum(self.fields.values())
 
     def packed(self, **fields: int) -> int:
-        """Return a token as one number; other fields are 0. Negative values are complements of 2.
-
-        Raises:
-            ValueError: a field has no room for its value.
-        """
+        """Return a token as one number, with other fields 0 and negative values as complements."""
         bits, at = 0, 0
         for name, width in self.fields.items():
             value = fields.pop(name, 0)
@@ -150,13 +145,11 @@ _widths: Final = ContextVar("widths", default=Widths())  # noqa: B039 - a tuple
 
 
 def widths() -> Widths:
-    """Return the widths of the modules that are being built."""
     return _widths.get()
 
 
 @contextmanager
 def building(widths: Widths) -> Iterator[None]:
-    """Build modules with ``widths``."""
     before = _widths.set(widths)
     try:
         yield
@@ -165,17 +158,16 @@ def building(widths: Widths) -> Iterator[None]:
 
 
 def bits_of(number: int) -> int:
-    """Return the bits that a number takes, at least 1; a negative one has a bit for its sign."""
+    """Return the bits of a number: at least 1, and one more for the sign of a negative number."""
     return max(1, number.bit_length() + (number < 0))
 
 
 def token(name: str) -> Any:
-    """Return a signal that is a token."""
     return Signal(data.StructLayout(widths().fields), name=name, attrs={"token": 1})
 
 
 def second(of: Any) -> Any:
-    """Return the second tile of a tuple, in ``control``."""
+    """Return the second tile of a tuple, which is in ``control``."""
     layout = data.StructLayout({name: widths().fields[name] for name in TILE})
     return data.View(layout, of.control[: layout.size])
 
@@ -194,7 +186,7 @@ def overflows(values: Iterable[Any], bits: int) -> Any:
 
 
 def changed(m: Module, source: Any, name: str, **fields: Any) -> Any:
-    """Return ``source`` with other ``fields``."""
+    """Return a copy of the token ``source`` with other ``fields``."""
     result = token(name)
     m.d.comb += result.eq(source)
     for field, value in fields.items():
@@ -206,11 +198,11 @@ class Input:
     """The end of a channel that a unit reads.
 
     Attributes:
-        valid, token: an element is shown.
+        valid, token: whether an element is shown, and the element.
         end: the stream has ended, apart from a shown element.
-        final: the shown element is the last one; 0 with registers.
-        take: the unit dequeues it in this cycle.
-        over: the stream has no element left after this cycle, or with registers before it.
+        final: the shown element is the last one. With registers it is 0.
+        take: the unit dequeues the element in this cycle.
+        over: no element is left after this cycle. With registers, no element was left before it.
     """
 
     def __init__(self, number: int) -> None:
@@ -227,7 +219,7 @@ class Output:
 
     Attributes:
         ready: a credit is available.
-        valid, token: the unit sends the token in this cycle; requires a credit.
+        valid, token: the unit sends the token in this cycle, which requires a credit.
     """
 
     def __init__(self, number: int) -> None:
@@ -240,14 +232,15 @@ class Unit:
     """A module of one kind of operator, while it is built.
 
     Attributes:
-        m: the module.
-        inputs, outputs: its channels.
-        is_valid, over: every input has a token; every input has ended.
-        done: the operator has ended; its last action may be in this cycle.
-        fault: the unit got an input that it is not built for.
+        m: the Amaranth module.
+        inputs, outputs: its ends of channels.
+        is_valid: every input has a token.
+        over: every input has ended.
+        done: the operator has ended. Its last action may be in this cycle.
+        fault: the unit got an input that it cannot handle.
         given: the ports of a unit that gets its output, or numbers in it, from outside.
-        request, answer: of one that moves tiles from or to off-chip memory.
-        parameters: constants that the top ties, by name.
+        request, answer: the ports of a unit that moves tiles from or to off-chip memory.
+        parameters: constants of each instance, by name.
     """
 
     def __init__(self, inputs: int, outputs: int, *, off_chip: bool = False) -> None:
@@ -262,12 +255,12 @@ class Unit:
         self.answer: Final[Any] = Signal(name="answer")
         self.parameters: Final[dict[str, Any]] = {}
         self.off_chip: Final = off_chip
-        # An undriven signal would become an input.
+        # A port without a driver would become an input.
         self.m.d.comb += self.fault.eq(0)
         self.given: list[Any] = []
 
     def parameter(self, name: str, bits: int | None = None) -> Any:
-        """Return a constant that each instance sets, by default as wide as its largest value."""
+        """Return a constant that each instance sets. By default it fits the largest value."""
         known = widths().parameters
         if bits is None:
             bits = 20 if known is None else known.get(name, 1)
@@ -277,8 +270,8 @@ class Unit:
     def told(self) -> tuple[Any, Any]:
         """Return a token from outside, and the signal that requests the next one.
 
-        The arithmetic of tiles is outside, so its decisions come from there: a number or a selector
-        in ``control``.
+        The arithmetic of tiles is outside. So a number or a selector that it computes comes from
+        outside, in ``control``.
         """
         shown, uses = token("given_token"), Signal(name="given_next")
         self.given += [shown, uses]
@@ -287,25 +280,23 @@ class Unit:
     @property
     def ports(self) -> list[Any]:
         """All signals of the module's interface but clock and reset."""
-        found = [
-            part for each in self.inputs for part in (each.valid, each.token, each.end, each.take)
-        ]
-        found += [part for each in self.outputs for part in (each.ready, each.valid, each.token)]
+        ports = [port for end in self.inputs for port in (end.valid, end.token, end.end, end.take)]
+        ports += [port for end in self.outputs for port in (end.ready, end.valid, end.token)]
         if not widths().registers:
-            found += [each.final for each in self.inputs]
-        found += [self.done, self.fault, *self.parameters.values(), *self.given]
-        return [*found, self.request, self.answer] if self.off_chip else found
+            ports += [end.final for end in self.inputs]
+        ports += [self.done, self.fault, *self.parameters.values(), *self.given]
+        return [*ports, self.request, self.answer] if self.off_chip else ports
 
 
 class Emitter:
-    """The output stage of a unit: sends in order, and keeps an element that has to wait.
+    """The output stage of a unit: it sends in order, and keeps an element that has to wait.
 
-    A unit may proceed in a cycle in which all earlier elements have left; with registers, if they
-    have left before. The kept element leaves first. A pushed element leaves in the same cycle if
-    credits are available and the wires are unused; the first one that cannot leave is kept.
+    The kept element leaves first. A pushed element leaves in the same cycle if credits are
+    available and the wires are unused. Otherwise it is kept. A unit may proceed in a cycle in which
+    all earlier elements leave. With registers, they must have left before.
 
     Attributes:
-        leaves: no element is kept, or it leaves in this cycle.
+        leaves: no element is kept, or the kept one leaves in this cycle.
         free: the unit may proceed.
         empty: the kept and all pushed elements have left.
     """
@@ -318,7 +309,7 @@ class Emitter:
         together: bool = False,
         shown: Sequence[Callable[[Any], Any]] | None = None,
     ) -> None:
-        """Send on ``outputs``; with ``together`` an element goes to all its outputs in one cycle.
+        """Send on ``outputs``. With ``together``, all outputs of an element send in one cycle.
 
         Functions in ``shown`` select the part of an element for each output.
         """
@@ -338,7 +329,7 @@ class Emitter:
         self._pushed: Any = 0
 
     def _fire(self, mask: Any, what: Any) -> Any:
-        """Send ``what`` to the outputs in ``mask``; return whether it has left completely."""
+        """Send ``what`` to the outputs in ``mask``. Return whether all of them have sent it."""
         m, number = self._m, self._count
         self._count += 1
         ready = [
@@ -366,7 +357,7 @@ class Emitter:
         return wire(m, f"gone_{number}", left == 0)
 
     def push(self, enable: Any, what: Any, mask: Any = 1) -> Any:
-        """Send ``what`` if ``enable``; return whether everything up to it has left.
+        """Send ``what`` if ``enable``. Return whether it and everything before it have left.
 
         ``enable`` has to imply that everything before it has left.
         """
@@ -401,9 +392,9 @@ def counted(
 ) -> Any:
     """Count through ``rank`` nested dimensions, at most ``count``.
 
-    The sizes are parameters, ``size_0`` for the innermost dimension. ``is_last`` takes the number,
-    place and size of a dimension. The place advances after a cycle with ``advances``. It has at
-    least ``bits`` bits in each dimension.
+    The sizes are parameters, with ``size_0`` for the innermost dimension. ``is_last`` takes the
+    number, place and size of a dimension. The place advances after a cycle with ``advances``. It
+    has at least ``bits`` bits in each dimension.
 
     Returns:
         The number of dimensions that end at the current place, from the inside.
@@ -437,12 +428,11 @@ def any_of(bits: Iterable[Any]) -> Any:
 
 
 def largest(a: Any, b: Any) -> Any:
-    """Return the larger of two numbers."""
     return Mux(a > b, a, b)
 
 
 def older(m: Any, ages: Sequence[Any], among: Any) -> Any:
-    """Return the number of the oldest in ``among``, the first of equal ones."""
+    """Return the number of the oldest input in ``among``, or the first of equally old ones."""
     best = Signal(range(max(2, len(ages))), name="oldest")
     age: Any = 0
     found: Any = 0

@@ -1,13 +1,14 @@
 """Chains of steps as hardware: one pipeline per chain.
 
-Steps compute their shapes and operations from Amaranth values as they do from numbers. Only sizes
-that are broadcast need logic of their own.
+Steps compute their shapes and operations from Amaranth values as they do from numbers. Only
+broadcast sizes need separate logic.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 # Any: amaranth has no types, and a step may be of any class.
 from typing import Any, Final, TypeAlias
@@ -44,67 +45,64 @@ _NUMBERS: Final[dict[type[steps.Step], Callable[[Any], tuple[Any, ...]]]] = {
     choosing.TopPlaces: lambda step: (step.k,),
     choosing.TakenAlong: lambda _: (),
 }
-"""The steps with hardware, and the numbers that the hardware of a step depends on."""
+"""The steps with hardware. Each has a function that returns the numbers its hardware depends on."""
 
 
 def _stretched(*shapes: Shape) -> Shape:
-    """Return the broadcast shape of arrays; a size of 1 is stretched to the larger size."""
-    found: list[Any] = []
-    for sizes in zip(*shapes, strict=True):
-        size, *others = sizes
-        for other in others:
-            size = Mux(size == 1, other, size)
-        found.append(size)
-    rows, cols = found
+    """Return the broadcast shape of arrays."""
+    rows, cols = (
+        reduce(lambda size, other: Mux(size == 1, other, size), sizes)
+        for sizes in zip(*shapes, strict=True)
+    )
     return rows, cols
 
 
-def refusal(found: Chain) -> str | None:
-    """Return the name of the first step without a stage; None if all have one."""
-    return next((step.called for step in found.steps if type(step) not in _NUMBERS), None)
+def refusal(chain: Chain) -> str | None:
+    """Return the name of the first step without hardware; None if all steps have hardware."""
+    return next((step.called for step in chain.steps if type(step) not in _NUMBERS), None)
 
 
-def chain(found: Chain) -> tuple[str, Function]:
+def chain_function(chain: Chain) -> tuple[str, Function]:
     """Return the name of a chain's pipeline, and its function.
 
-    The name joins the names of the first four steps and a checksum of all that the hardware needs.
+    The name has the first four steps and a checksum of the numbers that the hardware depends on.
     """
-    needed = [(step.called, _NUMBERS[type(step)](step), step.arrays) for step in found.steps]
-    checksum = hashlib.sha256(repr((found.count, needed)).encode()).hexdigest()[:12]
-    name = "_".join(["Chain", *(step.called for step in found.steps[:4]), checksum])
+    numbers = [(step.called, _NUMBERS[type(step)](step), step.arrays) for step in chain.steps]
+    checksum = hashlib.sha256(repr((chain.count, numbers)).encode()).hexdigest()[:12]
+    name = "_".join(["Chain", *(step.called for step in chain.steps[:4]), checksum])
 
     def sizes(*tiles: Any) -> Sizes:
-        rows, cols = _shapes(found, tiles)[0][-1]
+        rows, cols = _shapes(chain, tiles)[0][-1]
         return rows, cols, _valid_rows(rows, tiles), cols
 
     def operations(*tiles: Any) -> Any:
-        return sum(_shapes(found, tiles)[1])
+        return sum(_shapes(chain, tiles)[1])
 
-    return name, Function(found.count, sizes, operations)
+    return name, Function(chain.count, sizes, operations)
 
 
 def _shapes(chain: Chain, tiles: Sequence[Any]) -> tuple[list[Shape], list[Any]]:
     """Return the shapes of operands and results, and the operations of each step."""
-    found: list[Shape] = [(each.rows, each.cols) for each in tiles]
+    shapes: list[Shape] = [(tile.rows, tile.cols) for tile in tiles]
     work = []
     for step in chain.steps:
-        given = [found[index] for index in step.arrays]
+        operands = [shapes[index] for index in step.arrays]
         if isinstance(step, steps.Joined):
-            rows, _ = _stretched(*given)
-            found.append((rows, sum(cols for _, cols in given)))
+            rows, _ = _stretched(*operands)
+            shapes.append((rows, sum(cols for _, cols in operands)))
             continue
         if isinstance(step, steps.Pointwise | steps.ComplexProduct):
-            given = [_stretched(*given)]
-        found.append(step.shape(*given))
-        work.append(step.flops(*given))
-    return found, work
+            operands = [_stretched(*operands)]
+        shapes.append(step.shape(*operands))
+        work.append(step.flops(*operands))
+    return shapes, work
 
 
 def _valid_rows(rows: Any, tiles: Sequence[Any]) -> Any:
     """Return the most valid rows of operands with ``rows`` rows; ``rows`` without such operands."""
     most, is_any = Const(0), Const(0, 1)
-    for each in tiles:
-        fits = each.rows == rows
-        most = largest(most, Mux(fits, each.valid_rows, 0))
+    for tile in tiles:
+        fits = tile.rows == rows
+        most = largest(most, Mux(fits, tile.valid_rows, 0))
         is_any = is_any | fits
     return Mux(is_any, most, rows)

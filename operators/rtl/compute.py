@@ -1,4 +1,4 @@
-"""Modules of operators that compute: they count cycles; the arithmetic is outside."""
+"""Modules of operators that compute. They count cycles, and the arithmetic is outside."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _product_transposed(a: Any, b: Any) -> Sizes:
 
 
 def _stretched(a: Any, b: Any) -> Sizes:
-    """Return the sizes of two tiles of one size; either may be a row or a column."""
+    """Return the sizes of the broadcast of two tiles."""
 
     def valid(rows: Any, others: Any, of_rows: Any, of_others: Any) -> Any:
         either = Mux(rows == 1, of_others, of_rows)
@@ -57,15 +57,17 @@ def _first(x: Any, *_: Any) -> Sizes:
     return sizes_of(x)
 
 
+def _column(x: Any) -> Sizes:
+    return x.rows, Const(1), x.valid_rows, Const(1)
+
+
 FUNCTIONS: Final[dict[str, Function]] = {
     "Matmul": Function(2, _product, lambda a, b: (a.rows * a.cols * b.cols) << 1),
     "MatmulT": Function(2, _product_transposed, lambda a, b: (a.rows * a.cols * b.rows) << 1),
     "Binary": Function(2, _stretched, _larger_size),
     "SiLU": Function(1, sizes_of, lambda x: (x.rows * x.cols) << 3),
     "Exp": Function(1, sizes_of, lambda x: (x.rows * x.cols) << 2),
-    "RowSum": Function(
-        1, lambda x: (x.rows, Const(1), x.valid_rows, Const(1)), lambda x: x.rows * x.cols
-    ),
+    "RowSum": Function(1, _column, lambda x: x.rows * x.cols),
     "ShiftedExp": Function(3, _first, lambda x, *_: x.rows * x.cols * 5),
     "SetOffset": Function(2, lambda x, n: (x.rows, x.cols, n.control, x.valid_cols)),
     "RowAppend": Function(2, lambda x, y: (x.rows, x.cols, x.valid_rows + y.rows, x.valid_cols)),
@@ -85,23 +87,22 @@ FUNCTIONS: Final[dict[str, Function]] = {
         lambda sums, _: sums.rows * sums.cols,
     ),
     **{
-        f"ScaledAdd{each}": Function(2, _first, lambda x, _, each=each: x.rows * x.cols * each)
-        for each in (1, 2, 3)
+        f"ScaledAdd{flops}": Function(2, _first, lambda x, _, flops=flops: x.rows * x.cols * flops)
+        for flops in (1, 2, 3)
     },
     "SelectorOf": Function(
-        2, lambda _, given: sizes_of(given), number=lambda *each: each[2].control
+        2, lambda _, selector: sizes_of(selector), number=lambda *tokens: tokens[2].control
     ),
 }
 """Functions of Map by the name of their module."""
 
 
 def pad_rows(rows: int) -> Function:
-    """Return the function that pads a tile to ``rows``."""
     return Function(1, lambda x: (Const(rows), x.cols, x.valid_rows, x.valid_cols))
 
 
 def _operands(heads: Sequence[Any], items: Sequence[int]) -> list[Any]:
-    """Return the operand tiles; input *i* contributes ``items[i]`` tiles, two for a tuple."""
+    """Return the operand tiles: ``items[i]`` of input *i*, two for a tuple."""
     return [
         second(head) if number else head
         for head, count in zip(heads, items, strict=True)
@@ -168,12 +169,6 @@ def map_(function: Function, items: Sequence[int]) -> Unit:
     return u
 
 
-def _kept(total: Any, *tiles: Any) -> Sizes:
-    """Return the sizes of the first tile; the other tiles have the same sizes."""
-    del tiles
-    return sizes_of(total)
-
-
 def _below(total: Any, tile: Any) -> Sizes:
     return (
         total.rows + tile.rows, total.cols, total.valid_rows + tile.valid_rows, total.valid_cols
@@ -202,10 +197,6 @@ def _none(*_: Any) -> Any:
     return Const(0)
 
 
-def _column(x: Any) -> Sizes:
-    return x.rows, Const(1), x.valid_rows, Const(1)
-
-
 def _whole_column(x: Any) -> Sizes:
     return x.rows, Const(1), x.rows, Const(1)
 
@@ -217,7 +208,7 @@ def _weighted(weights: Any, values: Any, *_: Any) -> Sizes:
 ACCUMULATIONS: Final[dict[str, Accumulation]] = {
     "RetileRow": Accumulation(1, sizes_of, _below, _none, stays=True),
     "RetileCol": Accumulation(1, sizes_of, _beside, _none, stays=True),
-    "Sum": Accumulation(1, whole, _kept, lambda x: x.rows * x.cols),
+    "Sum": Accumulation(1, whole, _first, lambda x: x.rows * x.cols),
     "MatmulSum": Accumulation(
         2, _unmasked, _last(_unmasked), lambda a, b: (a.rows * a.cols * b.cols) << 1
     ),

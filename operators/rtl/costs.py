@@ -1,4 +1,4 @@
-"""Hardware that counts the cycles of an element: its loading, computing and storing."""
+"""Hardware that counts the cycles in which an element is loaded, computed and stored."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from operators.rtl.blocks import all_of, any_of, widths, wire
 
 
 class Port(NamedTuple):
-    """What moves or computes at ``per_cycle``.
+    """A resource that loads, stores or computes ``per_cycle`` bytes or operations.
 
     Attributes:
-        amounts: one after the other, each with its condition. Without it an amount takes no time;
-            otherwise it takes whole cycles.
+        amounts: conditions and amounts, one after the other. An amount takes whole cycles if its
+            condition holds, and no time otherwise.
     """
 
     name: str
@@ -28,30 +28,30 @@ class Port(NamedTuple):
 
 
 def are_done(m: Any, going: Any, done: Any, ports: Sequence[Port]) -> Any:
-    """Return whether all ports have finished an element; they work side by side.
+    """Return whether all ports have finished an element. They work in parallel.
 
-    They begin in the first cycle with ``going``, and again after ``done``. With registers, products
-    are known two cycles later, and ports begin then.
+    They begin in the first cycle with ``going``, and again after ``done``. With registers, they
+    begin two cycles later, since products are known then.
     """
     if not widths().registers:
         exact = [
-            each._replace(amounts=[(use & (amount != 0), amount) for use, amount in each.amounts])
-            for each in ports
+            port._replace(amounts=[(use & (amount != 0), amount) for use, amount in port.amounts])
+            for port in ports
         ]
-        return all_of(_is_done(m, going, done, each) for each in exact)
+        return all_of(_is_done(m, going, done, port) for port in exact)
     later = [
-        each._replace(
+        port._replace(
             amounts=[
-                (applies, registered(m, f"{each.name}_{at}", amount))
-                for at, (applies, amount) in enumerate(each.amounts)
+                (applies, registered(m, f"{port.name}_{at}", amount))
+                for at, (applies, amount) in enumerate(port.amounts)
                 if not is_zero(amount)
             ]
         )
-        for each in ports
+        for port in ports
     ]
-    costs = any_of(applies for each in later for applies, _ in each.amounts)
+    costs = any_of(applies for port in later for applies, _ in port.amounts)
     known = wire(m, "known", ~costs | known_later(m, going, done))
-    return known & all_of(_is_done(m, going & known, done, each) for each in later)
+    return known & all_of(_is_done(m, going & known, done, port) for port in later)
 
 
 def known_later(m: Any, going: Any, done: Any) -> Any:
@@ -67,13 +67,13 @@ def is_zero(value: Any) -> bool:
     if isinstance(value, Const):
         return bool(value.value == 0)
     if isinstance(value, Operator) and value.operator in ("*", "+"):
-        found = [is_zero(each) for each in value.operands]
-        return any(found) if value.operator == "*" else all(found)
+        are_zero = map(is_zero, value.operands)
+        return any(are_zero) if value.operator == "*" else all(are_zero)
     return False
 
 
 def registered(m: Any, name: str, value: Any) -> Any:
-    """Return ``value`` two cycles later; its first products are in a register after one.
+    """Return ``value`` two cycles later. Its innermost products are in registers after one cycle.
 
     All signals in ``value`` must be constant for two cycles.
     """
@@ -101,20 +101,19 @@ def _multiplies(value: Any) -> bool:
 
 
 def _is_done(m: Any, going: Any, done: Any, port: Port) -> Any:
-    """Return whether a port has moved its amounts."""
     name, per_cycle, amounts = port
     if not amounts:
         return Const(1)
     bits = 1 + max(len(per_cycle), *(len(amount) for _, amount in amounts), 0)
     at = Signal(range(len(amounts) + 1), name=f"{name}_number")
-    # The amount that is moved after this cycle.
+    # The bytes or operations that are done after this cycle.
     moved = Signal(bits, name=f"{name}_moved")
     current = Signal(range(len(amounts) + 1), name=f"{name}_current")
     amount = Signal(bits, name=f"{name}_amount")
     m.d.comb += current.eq(len(amounts))
-    for number, (applies, each) in reversed([*enumerate(amounts)]):
+    for number, (applies, value) in reversed([*enumerate(amounts)]):
         with m.If((at <= number) & applies):
-            m.d.comb += [current.eq(number), amount.eq(each)]
+            m.d.comb += [current.eq(number), amount.eq(value)]
     finished = wire(m, f"{name}_done", current == len(amounts))
     m.d.sync += moved.eq(per_cycle)
     with m.If(done):

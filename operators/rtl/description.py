@@ -1,6 +1,6 @@
-"""Descriptions of functions in hardware: sizes of results and operations, as logic of tokens.
+"""Descriptions of functions in hardware: the sizes of results and the operations, from tokens.
 
-A method ``hardware`` of a function returns one. It builds no logic, so it needs no Amaranth.
+A function's method ``hardware`` returns a description. It builds no logic, so it needs no Amaranth.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ Sizes = tuple[Any, Any, Any, Any]
 """Rows and columns, and the valid rows and columns."""
 
 NUMBER: Final[Sizes] = 1, 1, 1, 1
-"""The sizes of a single number."""
 
 
 def sizes_of(tile: Any) -> Sizes:
@@ -30,11 +29,11 @@ class Function(NamedTuple):
     """A function of Map.
 
     Attributes:
-        sizes: of the result.
-        operations: their number; for a function with fixed cycles the cycles, at a rate of 1.
-            None: as ``flops`` or ``fixed_cycles`` of the function say.
+        sizes: the sizes of the result.
+        operations: the operations of an element, or its cycles if the function has fixed cycles. If
+            None, ``flops`` or ``fixed_cycles`` of the function decide.
         number: the result, if it is a number or a selector.
-        is_told: the number comes from the arithmetic outside.
+        is_told: the number comes from the arithmetic outside of the hardware.
     """
 
     operands: int
@@ -49,9 +48,9 @@ class Accumulation(NamedTuple):
 
     Attributes:
         first, more: the sizes of the accumulator after the first element, and after a further one.
-        operations: per element; for fixed cycles the cycles, at a rate of 1.
+        operations: the operations of an element, or its cycles if the function has fixed cycles.
         stays: the result is in memory if the operands are.
-        beside: for a function with two results the sizes of the second, from the first.
+        beside: for a function with two results, the sizes of the second one, from the first one.
         number: the result, if it is a number.
     """
 

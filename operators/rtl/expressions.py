@@ -1,7 +1,7 @@
 """SystemVerilog of expressions in Amaranth.
 
-An expression is written at the width that its reader needs, modulo a power of two, so that every
-width is explicit and nothing is cut off or extended by the rules of Verilog.
+An expression is written modulo 2 ** n, for the n bits that its reader needs. So every width is
+explicit, and the rules of Verilog neither cut off nor extend a value.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _COMPARISONS: Final = ("<", "<=", "==", "!=", ">", ">=")
 
 
 class Expressions:
-    """Writes expressions of one module.
+    """Writes the expressions of one module.
 
-    ``bits`` returns the name of bits ``start`` to ``stop`` of a signal, or None if nothing drives
-    the signal, which then keeps its initial value. ``held`` returns the name of a wire with a text
-    and so many bits. ``refused`` returns the error for what has no text.
+    ``bits`` returns the name of bits ``start`` to ``stop`` of a signal. It returns None for a
+    signal without a driver, which keeps its initial value. ``held`` takes the text of an expression
+    and its number of bits, and returns the name of a wire that holds it. ``refused`` returns the
+    error for an expression that cannot be written.
     """
 
     def __init__(
@@ -54,29 +55,29 @@ class Expressions:
         }
 
     def text(self, value: Any, width: int | None = None) -> str:
-        """Return ``value`` modulo 2 ** ``width``; its width by default."""
+        """Return ``value`` modulo 2 ** ``width``, by default in its own width."""
         writer = self._writers.get(type(value))
         if writer is None:
             raise self._refused(type(value).__name__)
         return writer(value, len(value) if width is None else width)
 
     def matches(self, test: Any, patterns: Sequence[str]) -> str:
-        """Return whether ``test`` matches a pattern of 0, 1 and -; the highest bit first."""
-        found = [self._matches(test, pattern) for pattern in patterns]
-        return found[0] if len(found) == 1 else " | ".join(f"({each})" for each in found)
+        """Return whether ``test`` matches a pattern of 0, 1 and -, with the highest bit first."""
+        texts = [self._matches(test, pattern) for pattern in patterns]
+        return texts[0] if len(texts) == 1 else " | ".join(f"({text})" for text in texts)
 
     def _matches(self, test: Any, pattern: str) -> str:
         bits = [(at, bit) for at, bit in enumerate(reversed(pattern)) if bit != "-"]
         if len(bits) == len(pattern) > 1:
             return f"{self._operand(test)} == {constant(int(pattern, 2), len(test))}"
-        found = [test[at] if bit == "1" else ~test[at] for at, bit in bits]
-        return self.text(reduce(and_, found, Const(1)))
+        equal = [test[at] if bit == "1" else ~test[at] for at, bit in bits]
+        return self.text(reduce(and_, equal, Const(1)))
 
     def _fitted(self, text: str, own: int, width: int) -> str:
-        """Return an expression of ``own`` bits with zeros above or without its upper bits."""
+        """Return an expression of ``own`` bits, extended by zeros or cut to ``width`` bits."""
         if own <= width:
             return text if own == width else f"{{{constant(0, width - own)}, {text}}}"
-        # Tools disagree on the size of a cast sum or shift; all agree on bits of a wire.
+        # Tools disagree on the size of a cast sum or shift, but agree on the bits of a wire.
         name = self._held(text, own)
         return f"{name}[{width - 1}:0]" if width > 1 else f"{name}[0]"
 
@@ -107,7 +108,7 @@ class Expressions:
                 return self._fitted(self._concat(_cut(inner.parts, start, stop)), own, width)
             case Operator(operator="u" | "s"):
                 return self.text(inner.operands[0][start:stop], width)
-            case Operator(operator="&" | "|" | "^" | "~") if _are_wide(inner.operands, stop):
+            case Operator(operator="&" | "|" | "^" | "~") if min(map(len, inner.operands)) >= stop:
                 cut = [each[start:stop] for each in inner.operands]
                 return self._operation(Operator(inner.operator, cut), width)
         text = self.text(inner, stop)
@@ -116,8 +117,8 @@ class Expressions:
         return self._fitted(text, own, width)
 
     def _concat(self, parts: Any) -> str:
-        found = [self.text(part) for part in reversed(parts) if len(part)]
-        return found[0] if len(found) == 1 else "{" + ", ".join(found) + "}"
+        texts = [self.text(part) for part in reversed(parts) if len(part)]
+        return texts[0] if len(texts) == 1 else "{" + ", ".join(texts) + "}"
 
     def _part(self, value: Any, width: int) -> str:
         offset, stride = value.offset, value.stride
@@ -201,7 +202,7 @@ class Expressions:
         return self._fitted(f"{self._operand(left, wide)} {verilog} {by}", wide, width)
 
     def _chain(self, value: Any, width: int) -> str:
-        """Return a chain of one operator without its neutral constants."""
+        """Return a chain of & or | without neutral constants."""
         sign = value.operator
         neutral = (1 << width) - 1 if sign == "&" else 0
         parts: list[Any] = []
@@ -235,19 +236,15 @@ class Expressions:
         return f" {sign} ".join(sides)
 
 
-def _are_wide(operands: Any, stop: int) -> bool:
-    return all(len(each) >= stop for each in operands)
-
-
 def _cut(parts: Any, start: int, stop: int) -> list[Any]:
     """Return bits ``start`` to ``stop`` of a concatenation, as a list of parts."""
-    found, at = [], 0
+    cut, at = [], 0
     for part in parts:
         first, last = max(start - at, 0), min(stop - at, len(part))
         if first < last:
-            found.append(part[first:last])
+            cut.append(part[first:last])
         at += len(part)
-    return found
+    return cut
 
 
 def constant(value: int, width: int) -> str:

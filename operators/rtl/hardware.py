@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,21 +21,17 @@ from operators.rtl.tools import Cost, cost_of
 from operators.rtl.verilog import Written, modules_of, testbench, top
 
 _MORE = 64
-"""Cycles that the testbench runs beyond the fabric's run."""
+"""Cycles that the testbench runs longer than the fabric."""
 
 _REGISTERS: Final = RegisterDescription(wait_cycles=1, choice_cycles=1, end_cycles=1, cost_cycles=2)
 
 _TOGETHER: Final = 50
-"""The most channels for one build with top and testbench; more take Verilator minutes."""
+"""The most channels for one build with top and testbench. For more, Verilator takes minutes."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """Hardware of a program, and the fabric's run of the program.
-
-    Attributes:
-        expected: the fabric's transfers; see ``comparing.transfers_of``.
-    """
+    """The hardware of a program, the transfers of its run on the fabric, and the run's cycles."""
 
     netlist: Netlist
     expected: Any
@@ -42,11 +39,11 @@ class Design:
 
 
 def design(program: Program, **options: Any) -> Design:
-    """Run ``program`` in timing mode, on channels of wires, and return its hardware.
+    """Run ``program`` in timing mode and return its hardware.
 
     Raises:
-        ProgramError: its hardware has no channels of wires, or links that these share, its run
-            does not complete, or one of its operators has no module.
+        ProgramError: the channels are not wires, they share links, the run does not complete, or an
+            operator has no module.
     """
     if program.hardware.channel.interval_cycles != 1:
         raise ProgramError(
@@ -93,9 +90,9 @@ def write(designed: Design, folder: Path) -> Written:
 
 @contextlib.contextmanager
 def _built_whole(folder: Path) -> Iterator[None]:
-    """Remove the files of tools in ``folder`` if they are interrupted.
+    """Remove the files that tools made in ``folder`` if they are interrupted.
 
-    ``make`` would take half an object file of an earlier ``obj_dir`` for a whole one.
+    Otherwise ``make`` would use an incomplete object file of an earlier ``obj_dir``.
     """
     before = set(folder.iterdir()) - {folder / "obj_dir"}
     try:
@@ -110,7 +107,7 @@ def _built_whole(folder: Path) -> Iterator[None]:
 
 
 def run(designed: Design, written: Written, folder: Path) -> Comparison:
-    """Build and run the files of ``write``; compare the run with the fabric's."""
+    """Build and run the files of ``write``, and compare the run with the fabric's."""
     with _built_whole(folder):
         if len(designed.netlist.channels) > _TOGETHER:
             cycles = designed.cycles + _MORE
@@ -122,7 +119,7 @@ def run(designed: Design, written: Written, folder: Path) -> Comparison:
 
 
 def cost(designed: Design, folder: Path, *, places: bool) -> Cost:
-    """Return the cost of the modules that ``write`` has written, placed and routed or not."""
+    """Return the cost of the modules that ``write`` has written. ``places`` places and routes."""
     with _built_whole(folder):
         return cost_of(designed.netlist, folder, places=places)
 
@@ -137,12 +134,12 @@ class Difference(NamedTuple):
     """The first difference between hardware and fabric.
 
     Attributes:
-        unit: the sender or receiver of the element.
+        unit: the sender or the receiver of the element.
         element: its number on the channel.
-        what: ``sent``, ``taken``, ``stop``, or ``fault`` for an input that a module is not built
-            for.
-        fabric, hardware: the cycle, or the stop's level; -1 for never, a bare stop is below -1.
-        cycle: the earlier one.
+        what: ``sent``, ``taken``, ``stop``, or ``fault`` for an input that a module cannot handle.
+        fabric, hardware: the cycle, or the level of the stop. -1 is never. A bare stop of level n
+            is -1 - n.
+        cycle: the earlier cycle of the two.
     """
 
     unit: str
@@ -155,7 +152,7 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         fabric, hardware = (
-            "never" if each == NEVER else f"{each:,}" for each in (self.fabric, self.hardware)
+            "never" if value == NEVER else f"{value:,}" for value in (self.fabric, self.hardware)
         )
         if self.what == "fault":
             return f"{self.unit} gets an input that its module refuses, in cycle {self.cycle:,}"
@@ -171,8 +168,8 @@ class Comparison:
     """The result of a comparison.
 
     Attributes:
-        transfers: elements and bare stops of the fabric's run.
-        channels: of the transfers.
+        transfers: the number of elements and bare stops in the fabric's run.
+        channels: the number of channels.
         first_difference: None if the runs are equal.
     """
 
@@ -209,11 +206,11 @@ def _counted(count: int, noun: str) -> str:
 
 def transfers_of(trace: Trace) -> Any:
     """Return channel, element, cycle sent, cycle taken and stop of each transfer, in that order."""
-    found = trace.query(
+    rows = trace.query(
         "SELECT channel, element, sent_cycle, coalesce(taken_cycle, -1), "
         "CASE WHEN bare THEN -1 - stop ELSE stop END FROM transfers ORDER BY channel, element"
     ).rows()
-    return np.array(found, np.int64).reshape(-1, 5)
+    return np.array(rows, np.int64).reshape(-1, 5)
 
 
 def logged(log: Path) -> Any:
@@ -227,43 +224,36 @@ def compared(expected: Any, rows: Any, netlist: Netlist, cycles: int) -> Compari
     differences = []
     for number, channel in enumerate(channels):
         of_fabric = expected[expected[:, 0] == number]
-        mine = rows[rows[:, 1] == number]
-        sent, taken = mine[mine[:, 0] == _SENT], mine[mine[:, 0] == _TAKEN]
+        logged_rows = rows[rows[:, 1] == number]
+        sent, taken = (logged_rows[logged_rows[:, 0] == kind] for kind in (_SENT, _TAKEN))
         names = (netlist.units[channel.producer].name, netlist.units[channel.consumer].name)
         columns = (
             ("sent", 0, of_fabric[:, 2], sent[:, 2]),
             ("stop", 0, of_fabric[:, 4], sent[:, 3]),
             ("taken", 1, of_fabric[of_fabric[:, 3] >= 0, 3], taken[:, 2]),
         )
-        for what, end, ours, theirs in columns:
-            found = _first(ours, theirs)
-            if found is None:
+        for what, end, in_fabric, in_hardware in columns:
+            difference = _first(in_fabric, in_hardware)
+            if difference is None:
                 continue
-            element, fabric, hardware = found
-            stamps = [
-                int(each[element])
-                for each in ((of_fabric[:, 2], sent[:, 2]) if what == "stop" else (ours, theirs))
-                if element < len(each)
-            ]
+            element, fabric, hardware = difference
+            # A stop differs in the cycle in which it was sent.
+            stamps = columns[0][2:] if what == "stop" else (in_fabric, in_hardware)
+            cycle = min(int(stamp[element]) for stamp in stamps if element < len(stamp))
             differences.append(
-                Difference(names[end], channel.name, element, what, fabric, hardware, min(stamps))
+                Difference(names[end], channel.name, element, what, fabric, hardware, cycle)
             )
     for _, unit, cycle, _ in rows[rows[:, 0] == _FAULT][:1].tolist():
         differences.append(
             Difference(netlist.units[unit].name, "", NEVER, "fault", NEVER, NEVER, cycle)
         )
-    first = min(differences, key=lambda each: each.cycle, default=None)
+    first = min(differences, key=lambda difference: difference.cycle, default=None)
     return Comparison(len(expected), len(channels), cycles, first)
 
 
-def _first(ours: Any, theirs: Any) -> tuple[int, int, int] | None:
-    both = min(len(ours), len(theirs))
-    unequal = np.flatnonzero(ours[:both] != theirs[:both])
-    if unequal.size:
-        at = int(unequal[0])
-        return at, int(ours[at]), int(theirs[at])
-    if len(ours) == len(theirs):
-        return None
-    longer = ours if len(ours) > both else theirs
-    value = int(longer[both])
-    return (both, value, NEVER) if longer is ours else (both, NEVER, value)
+def _first(fabric: Any, hardware: Any) -> tuple[int, int, int] | None:
+    """Return the first element that differs, and its numbers in the fabric and in hardware."""
+    for at, (ours, theirs) in enumerate(zip_longest(fabric, hardware, fillvalue=NEVER)):
+        if ours != theirs:
+            return at, int(ours), int(theirs)
+    return None

@@ -1,8 +1,8 @@
 """Modules of operators that move tiles: from and to off-chip memory, and through on-chip buffers.
 
-Off-chip memory itself is outside: a module requests its next tile in one cycle (``request``) and
-gets an ``answer`` in a later one. Tiles stay outside, too. A unit keeps the size of a buffer's
-tiles, which are all alike, and the size of its outermost dimension.
+Off-chip memory itself is outside. A module sends a ``request`` for its next tile in one cycle, and
+gets an ``answer`` in a later cycle. Tiles stay outside, too. A unit keeps the common size of all
+tiles of a buffer, and the size of the outermost dimension.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from operators.rtl.blocks import (
 )
 
 DIMENSIONS: Final = 6
-"""The most dimensions of a view for one reading."""
+"""The most dimensions of a view."""
 
 
 def source() -> Unit:
@@ -147,7 +147,7 @@ def random_store(outputs: int) -> Unit:
 
 
 COUNTERS: Final = 6
-"""Dimensions of a buffer and of its repetitions, at most."""
+"""The most dimensions of a buffer together with its repetitions."""
 
 
 def bufferize() -> Unit:

@@ -1,7 +1,7 @@
-"""A program as hardware: its units, the channels between them, and decisions from outside.
+"""A program as hardware: its units, the channels between them, and numbers from outside.
 
-Tiles and their arithmetic stay outside. A result that steers other operators comes from outside,
-like the answers of off-chip memory.
+Tiles and their arithmetic stay outside of the hardware. A number that steers other operators comes
+from outside, like the answers of off-chip memory.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Outside(Observer):
         self._size = self._number_bits = 1
 
     def tokens(self, unit: str) -> list[Fields] | None:
-        """Return the numbers for ``unit`` as fields of tokens; None if it gets none."""
+        """Return the numbers for ``unit`` as fields of tokens; None for a unit without numbers."""
         numbers = self._numbers.get(unit)
         return None if numbers is None else [{"control": each} for each in numbers]
 
     def widths(self, units: Sequence[Instance], cycles: int, hardware: Hardware) -> Widths:
-        """Return the widths for ``units`` in a run of ``cycles`` on ``hardware``."""
+        """Return the widths for ``units`` in a run of ``cycles`` cycles."""
         types = [each for node in self._nodes for each in node.output_types]
         told = [bits_of(each) for numbers in self._numbers.values() for each in numbers]
         size, number = bits_of(self._size), max([self._number_bits, *told])
@@ -61,7 +61,7 @@ class Outside(Observer):
                 controls.append(4 * size + 1 if any(map(is_tile, value.items)) else 2 * number)
         if any(isinstance(node.operator, Intersect) for node in self._nodes):
             controls.append(3 * number)
-        # A Reassemble keeps the level above its selector's.
+        # A Reassemble keeps a level that is one above the level of its selector.
         level = 1 + max((len(each.shape) for each in types), default=0)
         control, has_registers = max([number, *controls]), hardware.registers.end_cycles > 0
         return Widths(bits_of(level), size, number, control, bits_of(cycles + 1), has_registers)
@@ -83,7 +83,7 @@ class Outside(Observer):
         keeping: list[Callable[[Element], None]] = [self._keep_largest]
         for unit, is_reader in ((channel.producer, False), (channel.consumer, True)):
             operator = self._told.get(unit.name)
-            # A FlatMap's number of parts follows from its input, all other numbers from outputs.
+            # The number of parts of a FlatMap follows from its input, other numbers from outputs.
             if operator is not None and isinstance(operator, FlatMap) == is_reader:
                 keeping.append(self._keeping(unit.name, operator))
         self._channels[channel.number] = keeping
@@ -107,21 +107,31 @@ class Outside(Observer):
 
 
 def _number(value: Any) -> int:
-    """Return a number; for a selector the bits of the outputs that it names."""
+    """Return a number, or the bits of the outputs that a selector names."""
     if isinstance(value, Selector):
         return sum(1 << hit for hit in set(value.hits))
     return number_in(value)
 
 
 class Channel(NamedTuple):
-    """A channel: its ends, length and depth."""
-
     name: str
     producer: int
     consumer: int
     depth: int
     forward_cycles: int
     backward_cycles: int
+
+    @property
+    def slots(self) -> int:
+        return 1 << max(1, (self.depth - 1).bit_length())
+
+    @property
+    def hops(self) -> int:
+        return max(self.forward_cycles, self.backward_cycles)
+
+    @property
+    def module(self) -> str:
+        return f"Channel_{self.slots}_{self.hops}"
 
 
 @dataclass(frozen=True)
@@ -130,10 +140,10 @@ class Instance:
 
     Attributes:
         module, build: the name of its module, and the builder of the module.
-        parameters: tied to its ports.
+        parameters: constants for the ports of the module.
         inputs, outputs: numbers of channels, in port order.
         given: numbers from outside that it sends or uses, as fields of tokens.
-        latencies_cycles: of its bursts, in their order; None for a unit without bursts.
+        latencies_cycles: the latency of each burst, in order; None for a unit without bursts.
     """
 
     name: str
@@ -148,11 +158,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Netlist:
-    """Units and channels of a program, or of several that run side by side.
-
-    Attributes:
-        widths: of its tokens and counters, apart from parameters.
-    """
+    """Units and channels of a program. ``widths`` has no parameters."""
 
     units: list[Instance]
     channels: list[Channel]
@@ -160,19 +166,19 @@ class Netlist:
 
     def parameter_bits(self) -> dict[str, int]:
         """Return the bits of the largest parameter of each name."""
-        found: dict[str, int] = {}
+        bits: dict[str, int] = {}
         for unit in self.units:
             for name, value in unit.parameters.items():
-                found[name] = max(found.get(name, 1), bits_of(value))
-        return found
+                bits[name] = max(bits.get(name, 1), bits_of(value))
+        return bits
 
 
 _MOST_SLOTS: Final = 1 << 16
-"""The most slots of a channel, which are memory of the hardware."""
+"""The deepest channel. Its slots are memory of the hardware."""
 
 
 def _levels(shape: Sequence[int]) -> Iterator[int]:
-    """Yield the dimensions that each element closes; the outermost closes with the last."""
+    """Yield the number of dimensions that each element closes."""
     for place in np.ndindex(*shape):
         level = 0
         for at, size in zip(reversed(place), reversed(shape), strict=True):
@@ -213,14 +219,11 @@ def _lists(lists: Any, size: Fields) -> list[Fields]:
 
 
 def netlist(program: Program, trace: Trace, outside: Outside, most_cycles: int) -> Netlist:
-    """Return the hardware of ``program``; its run in timing mode left ``trace``.
+    """Return the hardware of ``program``, from the ``trace`` of its run in timing mode.
 
-    ``outside`` has watched that run, and the hardware may run for ``most_cycles``. The trace
-    provides the channels, their depths and hops, the units of inferred Broadcasts, and the latency
-    of every burst.
-
-    Raises:
-        ProgramError: an operator has no module, or none for its inputs.
+    ``outside`` has observed that run, and the hardware may run for ``most_cycles``. The trace has
+    the channels, their depths and hops, the units of inferred Broadcasts, and the latency of every
+    burst.
     """
     nodes = {node.name: node for node in program.nodes}
     channels, readers, writers = _channels(trace)
@@ -229,7 +232,7 @@ def netlist(program: Program, trace: Trace, outside: Outside, most_cycles: int) 
     bursts = trace.query("SELECT unit, cycles FROM bursts ORDER BY unit, submitted_cycle").rows()
     for number, cycles in bursts:
         latencies.setdefault(number, []).append(int(cycles))
-    found, own = [], OwnModules()
+    instances, own = [], OwnModules()
     for number, (name, operator, rate) in enumerate(units):
         inputs, outputs = readers.get(number, {}), writers.get(number, {})
         node = nodes.get(name)
@@ -251,7 +254,7 @@ def netlist(program: Program, trace: Trace, outside: Outside, most_cycles: int) 
             module, build, parameters = binding_of(place)
             if is_own(node.operator):
                 module = own.named(name, module, build, (len(inputs), len(outputs)))
-        found.append(
+        instances.append(
             Instance(
                 name,
                 module,
@@ -270,7 +273,8 @@ def netlist(program: Program, trace: Trace, outside: Outside, most_cycles: int) 
             raise ProgramError(
                 f"{each.name} is {each.depth:,} deep: expected at most {_MOST_SLOTS:,} in hardware"
             )
-    return Netlist(found, channels, outside.widths(found, most_cycles, program.hardware))
+    widths = outside.widths(instances, most_cycles, program.hardware)
+    return Netlist(instances, channels, widths)
 
 
 def _channels(

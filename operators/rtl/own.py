@@ -1,6 +1,6 @@
-"""Hardware that users' classes provide, and the description of an operator for it.
+"""Hardware that users' classes provide.
 
-A method ``hardware`` of an operator takes a ``Place``. Its module gets a name here.
+The method ``hardware`` of an operator takes a ``Place``, which describes the operator.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from operators.rtl.blocks import Unit
 from operators.rtl.system_verilog import module_text
 from operators.streams.reading import Types
 
-_NO_LETTER: Final = re.compile(r"[^A-Za-z0-9_]")
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
-def stated(of: Any, *given: object) -> Any:
+def stated(of: Any, *arguments: object) -> Any:
     """Return the result of an operator's or a function's method ``hardware``."""
     with users_code(f"{type(of).__name__}.hardware"):
-        return of.hardware(*given)
+        return of.hardware(*arguments)
 
 
 def is_own(operator: Any) -> bool:
     """Whether an operator, or the function that it applies, provides its hardware."""
-    applied = (getattr(operator, each, None) for each in ("function", "reduction", "split"))
+    applied = (getattr(operator, name, None) for name in ("function", "reduction", "split"))
     return any(hasattr(each, "hardware") for each in (operator, *applied))
 
 
 class OwnModules:
     """Names of the modules that users' classes provide.
 
-    A name has ASCII characters, digits and underscores after ``Own_``, so it is neither a Verilog
-    keyword nor a module of the library. Different modules have different names, even if their
-    classes have the same name or one class builds several.
+    A name begins with ``Own_`` and has ASCII letters, digits and underscores. So it is neither a
+    Verilog keyword nor a module of the library. Different modules have different names, even if
+    their classes have the same name or one class builds several.
     """
 
     def __init__(self) -> None:
@@ -47,27 +47,21 @@ class OwnModules:
     def named(
         self, unit: str, module: str, build: Callable[[], Unit], ends: tuple[int, int]
     ) -> str:
-        """Return the name for a module of ``unit``, with ``ends`` inputs and outputs.
-
-        Raises:
-            FabricError: ``build`` raised an error.
-            ProgramError: its result is not such a unit.
-        """
+        """Return the name for a module of ``unit``, which must have ``ends`` inputs and outputs."""
         with users_code(f"the hardware of {unit}"):
             built = build()
         if not isinstance(built, Unit):
             raise ProgramError(f"{unit}: its hardware is {built!r}: expected a Unit")
-        base = f"Own_{_NO_LETTER.sub('_', module)}"
+        base = f"Own_{_NOT_IN_NAMES.sub('_', module)}"
         text, _ = module_text(base, built.m, built.ports)
-        found = len(built.inputs), len(built.outputs)
-        if found != ends:
+        inputs, outputs = len(built.inputs), len(built.outputs)
+        if (inputs, outputs) != ends:
             raise ProgramError(
-                f"{unit}: inputs and outputs of its hardware are {found[0]} and {found[1]}: "
+                f"{unit}: inputs and outputs of its hardware are {inputs} and {outputs}: "
                 f"expected {ends[0]} and {ends[1]}, those with a channel"
             )
-        others = (f"{base}_{number}" for number in itertools.count(2))
-        names = itertools.chain([base], others)
-        return next(each for each in names if self._texts.setdefault(each, text) == text)
+        names = itertools.chain([base], (f"{base}_{number}" for number in itertools.count(2)))
+        return next(name for name in names if self._texts.setdefault(name, text) == text)
 
 
 Binding = tuple[str, Callable[[], Unit], dict[str, int]]
@@ -78,10 +72,8 @@ class Place(NamedTuple):
     """An operator with its streams.
 
     Attributes:
-        name: of the operator.
-        operator: the operator.
         inputs, outputs: the types of its streams.
-        read: outputs that have a reader.
+        read: the numbers of the outputs that have a reader.
         bandwidth: bytes per cycle of an on-chip port.
         rate: FLOPs per cycle.
     """
@@ -100,16 +92,19 @@ class Place(NamedTuple):
         return ProgramError(f"{self.name}: {kind} has no hardware module{why}")
 
     def items(self) -> list[list[ValueType]]:
-        """Return the items in an element of each input: the two tiles of a tuple, or itself."""
-        found = []
-        for each in self.inputs:
-            value = each.value
-            items: list[ValueType] = list(value.items) if isinstance(value, TupleType) else [value]
-            # The token of any other tuple is private to the functions that make and read it.
-            if len(items) != 2 or not all(map(is_tile, items)):
-                items = [value]
-            found.append(items)
-        return found
+        """Return the items of each input: two tiles for a tuple of two, otherwise one item.
+
+        The token of any other tuple is private to the functions that make and read it.
+        """
+        values = [stream.value for stream in self.inputs]
+        return [
+            list(value.items)
+            if isinstance(value, TupleType)
+            and len(value.items) == 2
+            and all(map(is_tile, value.items))
+            else [value]
+            for value in values
+        ]
 
     def bytes_of(self, value: ValueType) -> int:
         """Return the bytes per number of a tile; 0 for other values."""
@@ -122,5 +117,5 @@ class Place(NamedTuple):
 
 
 def is_tile(value: ValueType) -> bool:
-    """Whether it is a tile of numbers other than integers."""
+    """Whether values are tiles of numbers other than integers."""
     return isinstance(value, TileType) and value.dtype.kind not in "iu"

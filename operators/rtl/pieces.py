@@ -1,4 +1,4 @@
-"""Modules of operators on pieces: each takes its inputs and gives its outputs in one cycle.
+"""Modules of operators on pieces. They take inputs and send outputs in the same cycle.
 
 Streams are static, so bare stops do not occur. Pieces are squares of one size.
 """
@@ -33,7 +33,7 @@ TOKEN_DIMENSIONS: Final = 2
 _SETS: Final = 32
 _SET_PIECES: Final = 8
 _HELD_SETS: Final = 64
-"""The most sets that tokens wait in; a set that two tokens share counts twice."""
+"""The most sets that tokens wait in. A set that two tokens share counts twice."""
 
 _IDLE_CYCLES: Final = 256
 
@@ -95,8 +95,8 @@ def repeat() -> Unit:
 def big_tile() -> Unit:
     """Sum tiles of pieces: the first one fills, others are added, then the sums leave.
 
-    A stop of 2 ends a tile, and a higher one the last of a group. Input 1 has the partial sums,
-    which output 0 has sent round; output 1 has the sums.
+    A stop of 2 ends a tile, and a higher stop the last tile of a group. Output 0 sends the partial
+    sums around to input 1, and output 1 sends the sums.
     """
     u = Unit(2, 2)
     m, (data, partial), (around, total) = u.m, u.inputs, u.outputs
@@ -119,7 +119,7 @@ def big_tile() -> Unit:
 
 
 def _parts(u: Unit, at: Any, left: Any) -> Any:
-    """Return the number of used pieces in a set, 0 after ``left``."""
+    """Return the number of pieces used in a set, which is 0 after ``left``."""
     used = Signal(range(_SET_PIECES))
     with u.m.If(at):
         u.m.d.sync += used.eq(Mux(left, 0, used + 1))
@@ -129,7 +129,7 @@ def _parts(u: Unit, at: Any, left: Any) -> Any:
 def _leaves(used: Any, ends: Any) -> Any:
     """Return whether a piece is the last one of its set.
 
-    A token that ends with the first piece of a set leaves it to the next one.
+    If a token ends with the first piece of a set, the next token goes on in this set.
     """
     return (used != 0) & (ends | (used + 1 == _SET_PIECES))
 
@@ -143,10 +143,10 @@ class _Sets:
     """
 
     def __init__(self, m: Any, works: Any, begins: Any, shares: Any, frees: Any) -> None:
-        """Choose the highest free set, a cycle before it is used at the earliest.
+        """Choose the highest free set, at least a cycle before it is used.
 
-        ``begins`` uses the next set and ``shares`` the one before it again, for the next token;
-        ``frees`` returns the set that has been held for longest.
+        ``begins`` uses the next set, and ``shares`` uses the set before it again for the next
+        token. ``frees`` returns the set that has been held for longest.
         """
         held = Array(Signal(range(_SETS), name=f"held_{at}") for at in range(_HELD_SETS))
         oldest = Signal(range(_HELD_SETS))

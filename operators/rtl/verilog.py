@@ -22,37 +22,24 @@ _OFF_CHIP: Final = """\
 
 
 class Written(NamedTuple):
-    """The text of all modules of a netlist.
+    """The SystemVerilog of all modules of a netlist, and the ports of each module.
 
-    Attributes:
-        text: SystemVerilog.
-        ports: by module, its ports; those without registers have no clock.
+    A module without registers has no clock among its ports.
     """
 
     text: str
     ports: dict[str, frozenset[str]]
 
 
-def channel_module(depth: int, hops: int) -> tuple[str, int, int]:
-    """Return the name, slots and longest way of a channel's module."""
-    slots = 1 << max(1, (depth - 1).bit_length())
-    return f"Channel_{slots}_{hops}", slots, hops
-
-
 def modules_of(netlist: Netlist) -> Written:
-    """Return each module that a netlist needs, once.
-
-    Raises:
-        ProgramError: a parameter has no room in its port, or a user's module is not written.
-    """
+    """Return each module that a netlist needs, once."""
     parts: dict[str, tuple[Any, Sequence[Any], str]] = {}
     built: dict[str, Unit] = {}
     with building(netlist.widths._replace(parameters=netlist.parameter_bits())):
         for each in netlist.channels:
-            hops = max(each.forward_cycles, each.backward_cycles)
-            name, slots, longest = channel_module(each.depth, hops)
-            if name not in parts:
-                parts[name] = *channel(slots, longest), inspect.getdoc(channel) or ""
+            if each.module not in parts:
+                comment = inspect.getdoc(channel) or ""
+                parts[each.module] = *channel(each.slots, each.hops), comment
         for unit in netlist.units:
             if unit.module not in built:
                 built[unit.module] = unit.build()
@@ -118,8 +105,6 @@ def top(netlist: Netlist, written: Written) -> str:
 
 def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
     for number, each in enumerate(netlist.channels):
-        hops = max(each.forward_cycles, each.backward_cycles)
-        module, _, _ = channel_module(each.depth, hops)
         wire = f"c{number}"
         yield f"  // {each.name}"
         yield f"  logic {wire}_ready, {wire}_valid, {wire}_take, {wire}_ended;"
@@ -140,11 +125,10 @@ def _joined_channels(netlist: Netlist, written: Written) -> Iterator[str]:
             "out_end": f"{wire}_ended",
             "out_final": f"{wire}_final",
         }
-        yield f"  {module} {wire} ({_connected(ends, written.ports[module])});"
+        yield f"  {each.module} {wire} ({_connected(ends, written.ports[each.module])});"
         bits = netlist.widths.level
-        level = f"sent_level[{number * bits} +: {bits}]"
         yield f"  assign taken[{number}] = {wire}_take;"
-        yield f"  assign {level} = {wire}_sent.level;"
+        yield f"  assign sent_level[{number * bits} +: {bits}] = {wire}_sent.level;"
         yield f"  assign sent_bare[{number}] = {wire}_sent.bare;"
 
 
@@ -193,14 +177,14 @@ def _connected(ends: dict[str, object], ports: frozenset[str]) -> str:
 def testbench(netlist: Netlist, cycles: int) -> tuple[str, str, str]:
     """Return a testbench that runs for ``cycles`` cycles, and two files that it reads.
 
-    It answers the bursts of off-chip memory with the netlist's latencies, sends the sources'
-    tokens, and logs every sent and taken element with its cycle.
+    It answers the bursts of off-chip memory with the netlist's latencies, sends the tokens of
+    sources, and logs every sent and taken element with its cycle.
     """
-    clients = [each.latencies_cycles for each in netlist.units if each.latencies_cycles is not None]
-    sources = [each.given for each in netlist.units if each.given is not None]
+    clients = [unit.latencies_cycles for unit in netlist.units if unit.latencies_cycles is not None]
+    sources = [unit.given for unit in netlist.units if unit.given is not None]
     bounds = {"clients": max(1, len(clients)), "sources": max(1, len(sources))}
-    latencies = [cycles for each in clients for cycles in each] or [0]
-    tokens = [netlist.widths.packed(**fields) for each in sources for fields in each] or [0]
+    latencies = [cycles for client in clients for cycles in client] or [0]
+    tokens = [netlist.widths.packed(**fields) for source in sources for fields in source] or [0]
     bits, level_bits = netlist.widths.bits, netlist.widths.level
     starts = "\n".join(
         f"  localparam int {name} [{len(parts) + 1}] = '{{{', '.join(map(str, _starts(parts)))}}};"
@@ -282,5 +266,5 @@ endmodule
 
 
 def _starts(parts: Sequence[Sequence[object]]) -> list[int]:
-    """Return the first place of each part in a list of all, and the place after the last."""
+    """Return the index of each part in the concatenation of all, and the total length."""
     return list(accumulate(map(len, parts), initial=0))

@@ -21,7 +21,7 @@ from operators.functions.matmul import ScaledAdd
 from operators.functions.ordering import Along, Running
 from operators.functions.row_functions import LayerNorm, Reduced, RMSNorm, Softmax, Variance
 from operators.rtl.blocks import token
-from operators.rtl.chains import chain
+from operators.rtl.chains import chain_function
 from operators.rtl.hardware import design, run, write
 
 WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
@@ -123,12 +123,12 @@ def test_sizes_and_operations_of_a_chain_equal_the_fabric(
     for _ in range(4):
         tiles = tiles_of(shapes, random)
 
-        assert evaluated(chain(function)[1], tiles) == said_of(function, tiles)
+        assert evaluated(chain_function(function)[1], tiles) == said_of(function, tiles)
 
 
 def test_module_names_differ_if_the_hardware_differs() -> None:
     def named(*found: steps.Chain) -> set[str]:
-        return {chain(each)[0] for each in found}
+        return {chain_function(each)[0] for each in found}
 
     norms = [steps.Chain(1, (LayerNorm((0,), dtype, eps, False),)) for dtype, eps in NORMS]
     assert len(named(*norms)) == 1
