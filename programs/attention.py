@@ -1,7 +1,7 @@
 """Decode attention for one key-value head, in parallel regions (section 5.5; figures 14, 15, 21).
 
-Requests go to regions in one of three ways: coarse (blocks of 16), interleaved (in turn), and
-dynamic (to the first region that has read all keys of its previous request).
+Requests are assigned to regions in one of three ways: coarse (blocks of 16 neighbours), interleaved
+(in turn), or dynamic (to the first region that has read all keys of its previous request).
 
 Run:      python -m fabric run programs/attention.py -p strategy=dynamic -p requests=16
 Computes: output[r] = softmax(query[r] @ keys[r].T) @ values[r], over the cache of request r with
@@ -42,7 +42,7 @@ from operators import (
 Array = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 
-BLOCK = 16  # neighbouring requests of one region, coarse
+BLOCK = 16  # neighbouring requests that go to one region, if coarse
 
 
 def build(
@@ -61,13 +61,13 @@ def build(
 
     Args:
         strategy: how requests are assigned to regions.
-        kv: an .npy file of cache lengths in tokens; drawn if None.
-        requests: the number of requests from the file, all if None; 64 drawn ones without a file.
-        regions: how many work at the same time.
+        kv: an .npy file of cache lengths in tokens; random lengths if None.
+        requests: the number of requests; if None, all of the file, or 64 without a file.
+        regions: the number of regions that work at the same time.
         tile_n: rows of a cache tile.
-        flops_per_cycle: of every compute unit.
-        channel_depth: of every channel.
-        seed: of the drawn lengths and of all data.
+        flops_per_cycle: FLOPs per cycle of each compute unit.
+        channel_depth: elements that each channel holds.
+        seed: for random lengths and all data.
         heads: query heads, which share the key-value head.
         head_dim: columns of a head.
     """
@@ -92,69 +92,68 @@ def build(
 
 
 def _coarse(data: _Data, regions: int, program: Program) -> None:
-    """Blocks of 16 requests; every region reads its own inputs."""
+    """Assign blocks of 16 requests. Every region loads its own inputs."""
     region_of = np.arange(data.count) // BLOCK % regions
-    members = [np.flatnonzero(region_of == region) for region in np.unique(region_of)]
-    inputs = [data.inputs(each) for each in members]
-    queries, keys, values, *metadata = zip(*inputs, strict=True)
-    shares = [
-        *([Flatten(1, 2)(each) for each in part] for part in (queries, keys, values)),
-        *([Flatten(0, 1)(each) for each in part] for part in metadata),
-    ]  # per region [b, 1], ..., [b]
-    for region, given in enumerate(zip(*shares, strict=True)):
-        tiles = _region(region, Requests(*given), data)  # [b, n]
-        program.bind(tiles.shape[-1], data.mean_tiles(members[region]))
+    for region in np.unique(region_of).tolist():
+        members = np.flatnonzero(region_of == region)
+        queries, keys, values, *metadata = data.inputs(members)
+        share = Requests(
+            *(Flatten(1, 2)(each) for each in (queries, keys, values)),
+            *(Flatten(0, 1)(each) for each in metadata),
+        )  # [b, 1], ..., [b]
+        tiles = _region(region, share, data)  # [b, n]
+        program.bind(tiles.shape[-1], data.mean_tiles(members))
 
 
 def _interleaved(data: _Data, regions: int, program: Program) -> None:
-    """Request r goes to region ``r mod regions``; all regions share the inputs."""
+    """Assign request r to region ``r mod regions``. All regions share the loaded inputs."""
     queries, keys, values, *metadata = data.inputs(np.arange(data.count))
     shares = [
         *(Parallelize(regions, rank=1)(Flatten(1, 2)(each)) for each in (queries, keys, values)),
         *(Parallelize(regions)(Flatten(0, 1)(each)) for each in metadata),
     ]  # per region [b, 1], ..., [b]
-    for region, given in enumerate(zip(*shares, strict=True)):
-        tiles = _region(region, Requests(*given), data)  # [b, n]
+    for region, share in enumerate(zip(*shares, strict=True)):
+        tiles = _region(region, Requests(*share), data)  # [b, n]
         program.bind(tiles.shape[-1], data.mean_tiles(np.arange(region, data.count, regions)))
 
 
 def _dynamic(data: _Data, regions: int, program: Program) -> None:
-    """A request goes to the first region that has read all keys of its previous request."""
+    """Assign a request to the first region that has read all keys of its previous request."""
     count = data.count
-    # Every region starts with one request and asks for the next with one token a request.
+    # Every region starts with one request. After each request it sends a token to get the next.
     tokens = [
         Feedback(StreamType((program.symbol(f"D_region[{region}]"),), INTEGER))
         for region in range(regions)
     ]
-    _, free = EagerMerge()(tokens)  # [B], which region became free
-    kept = assigned(free, count, regions)
+    _, free = EagerMerge()(tokens)  # [B], the region that became free
+    region_of = assigned(free, count, regions)
     queries, keys, values, *metadata = data.inputs(np.arange(count))
     shares = [
-        *(Partition(regions, rank=1)(each, kept) for each in (queries, keys, values)),
-        *(Partition(regions)(each, kept) for each in metadata),
+        *(Partition(regions, rank=1)(each, region_of) for each in (queries, keys, values)),
+        *(Partition(regions)(each, region_of) for each in metadata),
     ]  # per region [b, 1], ..., [b]
-    shared = []
-    for region, given in enumerate(zip(*shares, strict=True)):
-        tiles = _region(region, Requests(*given), data)  # [b, n]
+    tiles_of = []
+    for region, share in enumerate(zip(*shares, strict=True)):
+        tiles = _region(region, Requests(*share), data)  # [b, n]
         tokens[region].connect(Accum(SignalAllRead(), name=f"region_{region}_ask")(tiles))  # [b]
-        shared.append(tiles)
-    # The share of each region is unknown, only their sum.
-    program.bind(sum(tiles.shape[0] for tiles in shared), count)
-    program.bind(sum(tiles.type.count for tiles in shared), data.tiles)
+        tiles_of.append(tiles)
+    # The run decides the share of each region, but their sums are known.
+    program.bind(sum(tiles.shape[0] for tiles in tiles_of), count)
+    program.bind(sum(tiles.type.count for tiles in tiles_of), data.tiles)
 
 
-def _region(region: int, given: Requests, data: _Data) -> Stream:
-    """Attend to the requests of a region and store the results; return its key tiles, [b, n]."""
-    tiles, result = attention_region(f"region_{region}", given, data.caches)
+def _region(region: int, requests: Requests, data: _Data) -> Stream:
+    """Attend to the requests of a region and store the results. Return the key tiles, [b, n]."""
+    tiles, result = attention_region(f"region_{region}", requests, data.caches)
     store = RandomOffChipStore(
         "output", data.stored, (data.heads, data.head_dim), name=f"region_{region}_store"
     )
-    store(given.numbers, result)
+    store(requests.numbers, result)
     return tiles
 
 
 class _Data:
-    """The inputs: lengths, which are real in both modes, and numbers for functional mode."""
+    """The inputs: lengths for both modes, and numbers for functional mode."""
 
     def __init__(self, lengths: Numbers, rows: int, heads: int, head_dim: int, seed: int) -> None:
         self.heads = heads
@@ -191,20 +190,16 @@ class _Data:
     def inputs(self, members: Numbers) -> tuple[Stream, ...]:
         """Return queries, keys, values, numbers, tiles and offsets of the requests ``members``.
 
-        The first three are [1, b, 1], the last three [1, b].
+        The first three are [1, b, 1], the last three are [1, b].
         """
 
         def load(rows: int, part: Callable[[], Array]) -> Stream:
-            def chosen() -> Array:
-                return (
-                    part()
-                    .reshape(self.count, rows, self.head_dim)[members]
-                    .reshape(-1, self.head_dim)
-                )
+            def rows_of_members() -> Array:
+                by_request = part().reshape(self.count, rows, self.head_dim)
+                return by_request[members].reshape(-1, self.head_dim)
 
-            return LinearOffChipLoad(
-                Tensor((len(members) * rows, self.head_dim), chosen), tile=(rows, self.head_dim)
-            )()
+            shape = (len(members) * rows, self.head_dim)
+            return LinearOffChipLoad(Tensor(shape, rows_of_members), tile=(rows, self.head_dim))()
 
         metadata: Sequence[Numbers] = (
             members,
@@ -219,7 +214,7 @@ class _Data:
         )
 
     def _normal(self, part: int, rows: int) -> Array:
-        # A product of two rows is of order 1, so that exp() stays in range.
+        # The scale keeps products of two rows near 1, so that exp() does not overflow.
         random = np.random.default_rng((self._seed, 1, part))
         result = random.standard_normal((rows, self.head_dim), dtype=np.float32)
         result *= np.float32(self.head_dim**-0.25)

@@ -1,16 +1,16 @@
-"""Breadth-first search by frontiers in a loop: a level of the search is a lap.
+"""Breadth-first search by frontiers in a loop: one lap of the loop computes one level.
 
 The loop carries one tile with the level of every vertex, 0 for vertices not yet reached.
 ``Initial`` puts the first tile into the loop, with the level of ``start``. The vertices of the
-latest level are the frontier: their lists of neighbours are read, and every neighbour not reached
-before gets the next level. With padded lists every vertex has a list of the longest length in every
-level, as static shapes require; entries that the frontier does not fill name no vertex.
+latest level are the frontier. Their lists of neighbours are read, and every neighbour not reached
+before gets the next level. With padded lists, the frontier has an entry for every vertex, and every
+list has the longest length, as static shapes require. Unused entries name no vertex.
 
-Limits of STeP's operators: a loop needs a stream that ends by itself, so the number of levels is
-counted while the program is wired. Loads never see the results of stores, so levels travel with the
-frontier instead of staying in memory. No operator finds the vertices of a level or gathers marks
-for them, so the program brings its own functions. Numbers that data decide are streamed one by one,
-so every neighbour takes a request of 64 bytes.
+Limits of STeP's operators: the length of the loop's stream must be known, so the levels are counted
+while the program is wired. Loads never see the results of stores, so levels travel in the loop
+instead of staying in memory. No operator finds the vertices of a level or marks their neighbours,
+so the program defines functions for both. Numbers that data decide are streamed one by one, so
+every neighbour takes a request of 64 bytes.
 
 Run:      python -m fabric run programs/breadth_first_search.py -p graph=les-miserables -p start=3
 Computes: y[v] = 1 + the fewest edges from start to v, 0 for unreachable vertices
@@ -61,24 +61,24 @@ Levels = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Latest(Split):
-    """The columns with the largest number of a tile.
+    """Emit the columns of a tile that have its largest number.
 
     Attributes:
-        padded: emit one number per column; missing ones are the number of columns.
+        padded: emit as many numbers as there are columns, filled up with the number of columns.
     """
 
     padded: bool
 
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
-        found = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
-        return (count * tile.cols if self.padded else found,), TileType(1, 1, tile.dtype)
+        emitted = wiring.symbol(f"D_{wiring.node_name}", ragged=True)
+        return (count * tile.cols if self.padded else emitted,), TileType(1, 1, tile.dtype)
 
     def apply(self, tile: Tile) -> list[Element]:
         levels = _numbers(tile)
-        found = np.flatnonzero(levels == levels.max()).tolist()
+        columns = np.flatnonzero(levels == levels.max()).tolist()
         if self.padded:
-            found += [tile.cols] * (tile.cols - len(found))
-        return [(_tile(np.array([number], ADDRESS_DTYPE)), 0) for number in found]
+            columns += [tile.cols] * (tile.cols - len(columns))
+        return [(_tile(np.array([column], ADDRESS_DTYPE)), 0) for column in columns]
 
     def hardware(self) -> description.Parts:
         return description.Parts()
@@ -86,10 +86,10 @@ class Latest(Split):
 
 @dataclass(frozen=True)
 class Marked(Reduction):
-    """A tile with 1 in the columns that a group of numbers names, otherwise 0; one cycle a number.
+    """Make a tile with 1 in the columns that numbers name, 0 elsewhere, in a cycle per number.
 
     Attributes:
-        columns: of the tile; the number ``columns`` itself marks nothing.
+        columns: columns of the tile. The number ``columns`` marks nothing.
     """
 
     operands: ClassVar = 1
@@ -117,7 +117,7 @@ class Marked(Reduction):
 
 @dataclass(frozen=True)
 class NextLevel(Function):
-    """Levels, with the next level for marked vertices without one; two operations a vertex."""
+    """Give marked vertices without a level the next level, in two operations per vertex."""
 
     operands: ClassVar = 2
 
@@ -146,10 +146,10 @@ def build(
 
     Args:
         graph: the searched graph.
-        vertices: number of vertices of a drawn graph or a grid.
-        start: the vertex where the search begins.
-        lists: of frontiers and neighbours, ``ragged``, or ``padded`` to the longest.
-        seed: of a drawn graph.
+        vertices: the number of vertices of a random graph or a grid.
+        start: the vertex at which the search begins.
+        lists: the lists of frontiers and neighbours are ``ragged``, or ``padded`` to the longest.
+        seed: for a random graph.
     """
     network = graph_named(graph, vertices, seed)
     count = len(network)

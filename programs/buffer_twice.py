@@ -1,8 +1,8 @@
 """The square of a matrix that is read from off-chip memory once and from a buffer twice.
 
-All tiles of x are collected in one buffer. Two operators read it along affine patterns, one by
-rows and one by columns of tiles, so that every product of the blocked multiplication has its
-operands; off-chip memory would have to deliver each tile 2 * n times.
+All tiles of x are collected in one buffer. Two operators read the buffer along affine patterns, one
+by rows and one by columns of tiles, which gives the operands of the blocked multiplication. Without
+the buffer, each tile would be loaded from off-chip memory 2 * n times.
 
 Run:      python -m fabric run programs/buffer_twice.py -p size=64 -p tile=16
 Computes: y = x @ x
@@ -28,7 +28,7 @@ def build(
     Args:
         size: rows and columns of x.
         tile: rows and columns of a tile; it divides ``size``.
-        seed: of the numbers.
+        seed: for the random numbers.
     """
     if tile < 1 or size % tile:
         raise ConfigurationError(f"tile is {tile}: expected a divisor of size={size}")

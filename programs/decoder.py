@@ -1,22 +1,22 @@
 """A decode step of a mixture-of-experts decoder, one layer or several (section 5.5, figure 17).
 
-Every request brings one new token. A layer normalises the tokens, computes queries, keys and values
-of all heads, attends to the cache of each request and appends to it, projects back and adds its
-input; normalises again, lets the router choose the experts of each token, computes these, and adds
-again (``layers/decoder_layer.py`` draws it). All weights are streamed from off-chip memory once in
-a layer, an expert's once for each of its tiles; the sums that bypass attention and experts are kept
-on chip.
+Every request brings one new token. A layer normalises the tokens, and computes queries, keys and
+values of all heads. It attends to the cache of each request and appends the new token to it. It
+projects back and adds its input. Then it normalises again, the router chooses the experts of each
+token, and the layer computes these and adds its input again. ``layers/decoder_layer.py`` draws a
+layer. Weights are loaded from off-chip memory once per layer, and the weights of an expert once for
+each of its tiles. The sums that bypass attention and experts stay on chip.
 
-Of the paper's three optimisations, ``tiling=dynamic`` packs all tokens of an expert to one tile,
-``parallelisation=dynamic`` gives a (head, request) pair to the region that is free, and fewer
-``regions`` than experts share the operators of a region. Everything else is the same.
+The paper's three optimisations are parameters: ``tiling=dynamic`` packs all tokens of an expert to
+one tile, ``parallelisation=dynamic`` assigns a pair of head and request to the first free region,
+and with fewer ``regions`` than experts, several experts share the operators of a region.
 
-Embedding and output vocabulary are left out, and so are the learnt factors of norms, which the
-weights behind them may hold. In functional mode the router chooses by its data. In timing mode,
-which has no data, ``routing`` decides; data are drawn so that both choices are equal.
+Embedding and output vocabulary are left out. So are the learnt factors of norms, which can be
+multiplied into the weights behind them. In functional mode the router chooses by its data. Timing
+mode has no data, so ``routing`` decides. Data are drawn so that both choices are equal.
 
-A layer's time does not depend on the results of the layer before it. For a whole model in timing
-mode, run each layer (``first_layer`` 0, 1, 2 and so on), and add up the cycles.
+The time of a layer does not depend on the results of the layer before it. For a whole model in
+timing mode, run each layer (``first_layer`` 0, 1, 2 and so on), and add up the cycles.
 
 Run:      python -m fabric run programs/decoder.py -p model=tiny -p layers=2 --mode functional
 Computes: h = x + attention(norm(x)), y = h + experts(norm(h)), for each layer in turn
@@ -40,7 +40,7 @@ from fabric import ConfigurationError, Program, dtype_named
 from fabric.extend import Bounds
 from operators import Flatten, LinearOffChipLoad, LinearOffChipStore, Promote
 
-CACHE_ROWS = 32  # of a cache tile
+CACHE_ROWS = 32  # rows of a cache tile
 
 
 def build(
@@ -71,26 +71,26 @@ def build(
     """Wire the layers.
 
     Args:
-        model: the model with the sizes.
-        batch: requests.
-        tiling: of the experts' tokens, ``static`` or ``dynamic``.
+        model: the model that gives the sizes.
+        batch: the number of requests.
+        tiling: the tiles of an expert's tokens, ``static`` or ``dynamic``.
         tile_n: rows of a packed tile of an expert; for static tiling only.
         tile_f: columns of a weight tile of an expert; it divides the inner dimension.
-        tile_p: columns of a weight tile of a projection; it divides a head's.
-        regions: how many share the experts; one per expert if None.
+        tile_p: columns of a weight tile of a projection; it divides the columns of a head.
+        regions: the number of regions that share the experts; one per expert if None.
         parallelisation: how pairs of a head and a request are assigned to the regions of the
             attention: ``coarse`` (blocks of neighbours), ``interleaved`` (in turn), ``dynamic``
             (the first free region).
-        attention_regions: how many work at the same time.
-        layers: how many, one after the other.
-        first_layer: the number of the first one, which decides routing and data.
-        flops_per_cycle: of every compute unit; the hardware's if None.
-        channel_depth: of every channel; the hardware's if None.
-        kv: an .npy file of cache lengths in tokens; drawn if None.
-        routing: an .npz file with an array data, [tokens, top_k], for one layer; drawn if None.
-        seed: of drawn routings and lengths and of all data.
-        experts: their number. This and the sizes below are the model's if None.
-        top_k: experts of a token.
+        attention_regions: the number of regions of the attention.
+        layers: the number of layers.
+        first_layer: the number of the first layer, which decides routing and data.
+        flops_per_cycle: FLOPs per cycle of each compute unit; the hardware's if None.
+        channel_depth: elements that each channel holds; the hardware's if None.
+        kv: an .npy file of cache lengths in tokens; random lengths if None.
+        routing: an .npz file with an array data, [tokens, top_k], for one layer; random if None.
+        seed: for random routings and lengths, and all data.
+        experts: the number of experts. This and the sizes below are the model's if None.
+        top_k: experts per token.
         hidden: columns of the tokens.
         inter: columns between an expert's gate and up projection and its down projection.
         heads: query heads, of all key-value heads together.
@@ -130,8 +130,8 @@ def build(
         )
         rows = LinearOffChipLoad(data.x, tile=(1, size.hidden), name="load_x")()  # [1, B, 1]
         x = Flatten(0, 1)(rows)  # [1, B] of 1xD
-        for each in data.layers:
-            x = decoder_layer(program, data.step, each, layout, x)  # [1, B] of 1xD
+        for tensors in data.layers:
+            x = decoder_layer(program, data.step, tensors, layout, x)  # [1, B] of 1xD
         LinearOffChipStore("y", name="store_y")(Promote(0)(x))  # [1, B, 1]
 
     program.extra["on_chip_requirement_artifact_idle_bytes"] = lambda: sum(

@@ -1,8 +1,8 @@
 """A two-layer perceptron over a batch of sequences of different lengths, some empty.
 
-With dynamic tiling all tokens of a sequence are packed to one tile, and the weights are read once
-for each sequence. With static tiling they are packed ``rows`` to a tile, the last one padded, and
-the weights are read once for each tile.
+With dynamic tiling, all tokens of a sequence are packed to one tile, and the weights are read once
+for each sequence. With static tiling, ``rows`` tokens are packed to a tile, the last tile of a
+sequence is padded, and the weights are read once for each tile.
 
 Run:      python -m fabric run programs/dynamic_tiling.py -p tiling=dynamic
 Computes: y[t] = silu(x[t] @ up) @ down for the tokens t of all sequences
@@ -49,11 +49,11 @@ def build(
     """Wire the program for random lengths and numbers.
 
     Args:
-        sequences: in the batch; every third is empty.
+        sequences: the number of sequences in the batch. Every third one is empty.
         longest: tokens of the longest possible sequence.
         tiling: ``dynamic`` or ``static``.
         rows: tokens of a tile, for static tiling.
-        seed: of lengths and numbers.
+        seed: for random lengths and numbers.
     """
     random = np.random.default_rng(seed)
     lengths = random.integers(1, longest + 1, sequences)
@@ -74,8 +74,8 @@ def build(
         LinearOffChipStore("y")(Promote(0)(lines))
 
     def reference() -> NDArray[np.float64]:
-        kept = x[np.arange(longest) < lengths[:, np.newaxis]]
-        inner = kept @ up
+        tokens = x[np.arange(longest) < lengths[:, np.newaxis]]
+        inner = tokens @ up
         result: NDArray[np.float64] = inner / (1 + np.exp(-inner)) @ down
         return result
 

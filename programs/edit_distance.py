@@ -1,15 +1,16 @@
 """The edit distance of pairs of sequences of any length, by wavefronts in a loop.
 
-A wavefront is an antidiagonal of the table of distances between the beginnings of two sequences; it
-follows from the two before it. Up to ``lanes`` pairs are in the loop at a time, with one lap for
-each wavefront: a pair needs one lap per symbol of both sequences. When a pair is done, the next one
-starts. Tickets control the starts: ``Initial`` emits ``lanes`` tickets, and every finished pair
-emits another. With padded sequences all pairs have the symbols and the laps of the longest ones.
+The distances between all beginnings of two sequences form a table. A wavefront is an antidiagonal
+of this table, and follows from the two wavefronts before it. Each lap of the loop computes a
+wavefront, so a pair needs one lap per symbol of both sequences. Up to ``lanes`` pairs are in the
+loop at a time, and the next pair starts when a pair is done. Tickets control the starts:
+``Initial`` emits ``lanes`` tickets, and every finished pair emits another. With padded sequences,
+all pairs have the symbols and the laps of the longest ones.
 
-Limits of STeP's operators: a loop needs a stream that ends by itself, so the number of all laps is
-computed before the run. No operator turns the number of the lap into the selector that lets a pair
-out of the loop, so the program brings its own functions. A tile in a loop keeps its type, so a
-wavefront has its greatest width in every lap.
+Limits of STeP's operators: the length of the loop's stream must be known, so all laps are counted
+before the run. No operator turns the number of the lap into the selector that lets a pair out of
+the loop, so the program defines its own functions. A tile in a loop keeps its type, so a wavefront
+has its greatest width in every lap.
 
 Run:      python -m fabric run programs/edit_distance.py -p pairs=8 -p longest=12
 Computes: y[p] = the fewest insertions, deletions and substitutions that turn a[p] into b[p]
@@ -63,7 +64,7 @@ FAR = 2**30  # distances outside of the table
 
 @dataclass(frozen=True)
 class Begin(Function):
-    """The first wavefront of a pair, with the distance between two empty beginnings."""
+    """Make the first wavefront of a pair, with the distance between two empty beginnings."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -90,7 +91,7 @@ class Begin(Function):
 
 @dataclass(frozen=True)
 class NextFront(Function):
-    """The next wavefront; five operations for each of its distances."""
+    """Compute the next wavefront, in five operations per distance."""
 
     mixed_types: ClassVar = True
 
@@ -114,7 +115,7 @@ class NextFront(Function):
 
 @dataclass(frozen=True)
 class IsDone(Function):
-    """Whether a pair has finished its laps: 1, else 0."""
+    """Select 1 if a pair has finished its laps, otherwise 0."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -132,7 +133,7 @@ class IsDone(Function):
 
 @dataclass(frozen=True)
 class Distance(Function):
-    """The distance of a finished pair: the last wavefront's entry for all symbols of the left."""
+    """Read the distance of a finished pair, at all symbols of the left in the last wavefront."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -154,8 +155,6 @@ class Distance(Function):
 
 @dataclass(frozen=True)
 class Number(Function):
-    """The number of a pair."""
-
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
 
@@ -181,17 +180,17 @@ def build(
     """Wire the program.
 
     Args:
-        pairs: number of drawn pairs.
-        longest: the most symbols of a drawn sequence.
+        pairs: the number of random pairs.
+        longest: the most symbols of a random sequence.
         sequences: ``ragged``, or ``padded`` to the longest.
         lanes: pairs in the loop at a time.
-        piece: symbols that are loaded at a time; a sequence takes whole pieces.
-        file: of pairs, one a line with a comma between the two; drawn if None.
-        seed: of the drawn pairs.
+        piece: symbols that are loaded at a time. A sequence takes whole pieces.
+        file: a file with a pair per line, and a comma between the two words; random pairs if None.
+        seed: for random pairs.
     """
-    given = draw_pairs(pairs, longest, seed) if file is None else read_pairs(file)
-    count, lanes = len(given), min(lanes, len(given))
-    lengths = np.array([[len(each) for each in pair] for pair in given])
+    words = draw_pairs(pairs, longest, seed) if file is None else read_pairs(file)
+    count, lanes = len(words), min(lanes, len(words))
+    lengths = np.array([[len(left), len(right)] for left, right in words])
     most = int(lengths.max())
     if sequences == "padded":
         lengths[:] = most
@@ -201,7 +200,7 @@ def build(
     with Program("edit-distance", mode="functional", channel_depth=max(2, lanes)) as program:
         numbers = Flatten(0, 1)(Metadata(np.arange(count))())  # [P]
         left, right = (
-            _load([pair[side] for pair in given], lengths[:, side], piece, most, -1 - side)
+            _load([pair[side] for pair in words], lengths[:, side], piece, most, -1 - side)
             for side in (0, 1)
         )  # [P] of 1 x symbols
         leaving = Feedback(StreamType((count - lanes,), numbers.value))
@@ -214,7 +213,7 @@ def build(
         going, done = Partition(2)(after, Map(IsDone())(after))
         again.connect(_first(going, rounds))
         places = Map(Number())(done)
-        # The last finished pairs start no further ones.
+        # The last finished pairs start no other pairs.
         useful, spare = Partition(2)(places, _which(np.arange(count) >= count - lanes))
         Consumer()(spare)
         leaving.connect(_first(useful, count - lanes))
@@ -222,14 +221,14 @@ def build(
             places, Map(Distance())(done)
         )
 
-    program.expect(y=lambda: np.array([[distance(*pair)] for pair in given]))
+    program.expect(y=lambda: np.array([[distance(*pair)] for pair in words]))
     return program
 
 
 def _load(
     sequences: Sequence[Letters], lengths: NDArray[np.int64], piece: int, most: int, empty: int
 ) -> Stream:
-    """Return one tile for each sequence, of whole pieces, filled up with ``empty``."""
+    """Return one tile for each sequence, filled up with ``empty`` to whole pieces."""
     stride = max(-(-most // piece), 1)
     stored = np.full((len(sequences), stride * piece), empty, np.int32)
     for row, letters in zip(stored, sequences, strict=True):
@@ -241,7 +240,7 @@ def _load(
 
 
 def _first(stream: Stream, count: int) -> Stream:
-    """Return the first ``count`` elements, which ends a loop."""
+    """Return the first ``count`` elements. The known number ends a loop."""
     return Flatten(0, 1)(Reassemble()([stream], _which(np.zeros(count), 1)))
 
 
@@ -260,7 +259,7 @@ def _letters(*sequences: NDArray[Any]) -> int:
 def _next(
     left: NDArray[Any], right: NDArray[Any], fronts: NDArray[Any], lap: int
 ) -> NDArray[np.int32]:
-    """Return wavefront ``lap`` and the one before it; column i is for i symbols of the left."""
+    """Return wavefront ``lap`` and the one before it. Column i is for i symbols of the left."""
     latest, before = fronts
     front = np.full_like(latest, FAR)
     for taken in range(max(0, lap - len(right)), min(lap, len(left)) + 1):

@@ -1,14 +1,14 @@
 """A layer of a graph neural network over lists of neighbours of any length, some empty.
 
-Features of the neighbours are gathered one by one and packed to tiles. Each is multiplied by
-weights and activated; the results of a vertex are added up. Both weights are read from off-chip
-memory once, and from a buffer for every tile. With dynamic tiling all neighbours of a vertex make
-up one tile; with static tiling ``rows`` neighbours do, the last tile padded; with padded lists
-every vertex gets the longest list, filled up with neighbours of zeros.
+Features of the neighbours are gathered one by one and packed to tiles. A tile is multiplied by
+weights and activated, and the results of a vertex are added up. Both weights are read from off-chip
+memory once, and from a buffer for every tile. With dynamic tiling, a tile has all neighbours of a
+vertex. With static tiling, it has ``rows`` neighbours, and the last tile is padded. With padded
+lists, every vertex has as many neighbours as the longest list. Added neighbours have features of 0.
 
 Limits of STeP's operators: no operator adds up the rows of a tile, so messages are split into rows
-again. A buffer on chip is read along affine patterns only, so features that several vertices gather
-are read from off-chip memory again for each vertex.
+again. An on-chip buffer is read along affine patterns only, so features that several vertices
+gather are read from off-chip memory for each of them.
 
 Run:      python -m fabric run programs/graph_layer.py -p graph=power-law -p vertices=64
 Computes: y[v] = x[v] @ own + sum over the neighbours u of v of silu(x[u] @ others)
@@ -59,11 +59,11 @@ def build(
     """Wire the layer.
 
     Args:
-        graph: the graph; its vertices have features.
-        vertices: number of vertices of a drawn graph or a grid.
+        graph: the graph whose vertices have features.
+        vertices: the number of vertices of a random graph or a grid.
         tiling: ``dynamic``, ``static``, or ``padded``: static tiles of padded lists.
         rows: neighbours of a static tile.
-        seed: of the graph and all numbers.
+        seed: for a random graph and all numbers.
     """
     network = graph_named(graph, vertices, seed)
     lists = [sorted(network[vertex]) for vertex in network]
@@ -73,7 +73,7 @@ def build(
     x[:count] = random.standard_normal((count, FEATURES))
     own, others = random.standard_normal((2, FEATURES, OUTPUT)) / 8
     most = max(map(len, lists), default=0) if tiling == "padded" else 0
-    places = [each + [count] * (most - len(each)) for each in lists]
+    places = [near + [count] * (most - len(near)) for near in lists]
 
     with Program("graph-layer", mode="functional") as program:
         gathered = RandomOffChipLoad(x, tile=(1, FEATURES))(RaggedIntegers(places)())
@@ -83,8 +83,8 @@ def build(
             groups, _ = Reshape(chunk=rows, pad=0.0)(gathered)  # [1, V, t~, rows] of 1x32
         packed = Accum(RetileRow())(groups)  # [1, V, 1] of n~ x 32, or [1, V, t~] of rows x 32
         messages = Map(SiLU())(Map(Matmul())(packed, _on_chip(others, packed)))
-        each = FlatMap(SplitRows(valid_only=True))(messages)  # [1, V, n~] of 1x64
-        summed = Accum(Sum())(each)  # [1, V] of 1x64
+        rows_of = FlatMap(SplitRows(valid_only=True))(messages)  # [1, V, n~] of 1x64
+        summed = Accum(Sum())(rows_of)  # [1, V] of 1x64
         vertex = LinearOffChipLoad(x, (1, FEATURES), (count,), (1,))()  # [1, V] of 1x32
         y = Map(Add())(Map(Matmul())(vertex, _on_chip(own, vertex)), summed)  # [1, V] of 1x64
         LinearOffChipStore("y")(Promote(0)(y))

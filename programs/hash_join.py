@@ -1,14 +1,15 @@
 """A hash join with a sum: orders and the amounts of their items, bucket by bucket on chip.
 
-The remainder of a key divided by the number of buckets is its bucket, and the quotient is its word
-in the bucket's table, so that no two keys share a word. A bucket's orders are written to a table on
-chip, the amounts of its items are added up in another (two Scatters), and the tables are multiplied
-word by word. ``padded`` reads every bucket at the size of the fullest one, as static shapes would.
+A key divided by the number of buckets leaves a remainder, which is its bucket. The quotient is its
+word in the table of the bucket, so no two keys share a word. A Scatter writes the orders of a
+bucket to an on-chip table, and another adds up the amounts of its items in a second table. The
+tables are multiplied word by word. ``padded`` reads as many rows for each bucket as the fullest one
+has, as static shapes require.
 
 Limits of STeP's operators: no operator looks up a word on chip for each element of a stream, so the
-table of a bucket is read as a whole. The pass that deals rows out to buckets is not part of the
-program: references to the rows come in buckets from sources of control data. A row is a separate
-record, so each is a request of 64 bytes.
+table of a bucket is read as a whole. The program does not distribute rows to buckets: sources of
+control data have the references to the rows of each bucket. A row is a separate record, so each row
+takes a request of 64 bytes.
 
 Run:      python -m fabric run programs/hash_join.py -p orders=24 -p items=96
 Computes: y[key] = rate[key] * the sum of the amounts of the key's items, 0 without an order
@@ -48,13 +49,13 @@ def build(
     """Wire the join.
 
     Args:
-        orders: rows of the first table, each with a different key; no more than keys.
+        orders: rows of the first table, with different keys; at most ``keys``.
         items: rows of the second table.
-        keys: number of different keys, a multiple of the number of buckets.
-        buckets: their number.
-        skew: of the items' keys: key k is drawn in proportion to (k + 1) ** -skew.
-        rows: of a bucket, ``ragged`` as they are, or ``padded`` to the fullest bucket.
-        seed: of both tables.
+        keys: the number of possible keys, a multiple of the number of buckets.
+        buckets: the number of buckets.
+        skew: an item has key k with a probability in proportion to (k + 1) ** -skew.
+        rows: the rows of a bucket are ``ragged``, or ``padded`` to the fullest bucket.
+        seed: for both tables.
     """
     if keys < orders:
         raise ConfigurationError(f"keys is {keys}: expected at least {orders}")
@@ -87,13 +88,13 @@ def build(
 
 def _table(keys: Integers, numbers: Integers, buckets: int, words: int, is_padded: bool) -> Stream:
     """Sum the numbers of each bucket's rows by key."""
-    lists = [np.flatnonzero(keys % buckets == each).tolist() for each in range(buckets)]
+    lists = [np.flatnonzero(keys % buckets == bucket).tolist() for bucket in range(buckets)]
     if is_padded:
         most = max(map(len, lists))
-        lists = [each + [len(keys)] * (most - len(each)) for each in lists]
+        lists = [rows + [len(keys)] * (most - len(rows)) for rows in lists]
     stored = np.append(numbers, 0)[:, np.newaxis]  # padding reads the last row
     places = np.append(keys // buckets, 0)
-    rows = RaggedIntegers(lists)()  # [1, B, n~] of references
-    values = RandomOffChipLoad(Tensor(stored.shape, stored, dtype="int64"), (1, 1))(rows)
-    where = RaggedIntegers([places[each].tolist() for each in lists])()
-    return Scatter(words)(where.assume(*rows.shape), values)
+    references = RaggedIntegers(lists)()  # [1, B, n~]
+    values = RandomOffChipLoad(Tensor(stored.shape, stored, dtype="int64"), (1, 1))(references)
+    where = RaggedIntegers([places[rows].tolist() for rows in lists])()
+    return Scatter(words)(where.assume(*references.shape), values)

@@ -1,14 +1,15 @@
 """k-means (Lloyd): every point is added to the sum of its nearest centre, on chip or in a tile.
 
-A Scatter adds every point to the sum of its nearest centre. Each point has a 1 behind its
-coordinates, so that the sums also count points. ``dense`` makes a tile out of every point, with a
-row for each centre and zeros in all rows except one, and adds these tiles up. Iterations are wired
-one behind the other.
+``scatter`` adds every point to the sum of its nearest centre by a Scatter. Each point has a 1
+behind its coordinates, so that the sums also count points. ``dense`` makes a tile of every point,
+with a row for each centre and zeros in all rows except one, and adds these tiles. Iterations are
+wired one behind the other.
 
 Timing mode has no coordinates to compare. It takes the nearest centres that ``build`` computes.
 
 Run:      python -m fabric run programs/k_means.py -p points=64 -p clusters=4
-Computes: y, the centres after ``iterations`` from the first points; each with a 1 behind it
+Computes: y, the centres after ``iterations``, each with a 1 behind it. The first points are the
+          first centres.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ Points = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Nearest(Function):
-    """The number of the centre nearest to a point; three operations a coordinate and centre.
+    """Find the centre nearest to a point, in three operations per coordinate of each centre.
 
     Attributes:
         given: the centre of each point, for timing mode.
@@ -74,7 +75,7 @@ class Nearest(Function):
 
 @dataclass(frozen=True)
 class Spread(Function):
-    """A tile with a row for each centre: a point in the row of its centre, zeros elsewhere."""
+    """Make a tile with a row for each centre: a point in the row of its centre, zeros elsewhere."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -97,7 +98,10 @@ class Spread(Function):
 
 @dataclass(frozen=True)
 class Centre(Function):
-    """The mean of a centre's points, or the old centre without points; an operation a column."""
+    """Compute the mean of a centre's points, in one operation per column.
+
+    A centre without points stays where it is.
+    """
 
     operands: ClassVar = 2
 
@@ -129,21 +133,21 @@ def build(
     """Wire the iterations.
 
     Args:
-        points: number of drawn points.
-        clusters: number of centres, at most the number of points.
+        points: the number of random points.
+        clusters: the number of centres, at most the number of points.
         dimensions: coordinates of a point.
-        iterations: their number.
+        iterations: the number of iterations.
         update: ``scatter`` adds points on chip, ``dense`` adds tiles with a row for each centre.
-        banks: of the memory of ``scatter``; each updates one word at a time.
-        seed: of the points.
+        banks: memory banks of ``scatter``, each of which updates one word at a time.
+        seed: for the points.
     """
     if points < clusters:
         raise ConfigurationError(f"points is {points}: expected at least {clusters}")
     random = np.random.default_rng(seed)
     middles = 4 * random.standard_normal((clusters, dimensions))
-    drawn = middles[random.integers(0, clusters, points)]
-    drawn = drawn + random.standard_normal((points, dimensions))
-    x = np.concatenate([drawn, np.ones((points, 1))], axis=1).astype(np.float32)
+    coordinates = middles[random.integers(0, clusters, points)]
+    coordinates = coordinates + random.standard_normal((points, dimensions))
+    x = np.concatenate([coordinates, np.ones((points, 1))], axis=1).astype(np.float32)
     steps = list(_steps(x, clusters, iterations))
 
     with Program("k-means", mode="functional", channel_depth=8) as program:
@@ -151,13 +155,13 @@ def build(
         centres = Flatten(0, 1)(first)  # [1, 1] of K x (D + 1)
         for chosen, _ in steps:
             rows = LinearOffChipLoad(_tensor(x), (1, dimensions + 1))()
-            each = Flatten(0, 1)(rows)  # [1, P] of 1 x (D + 1)
+            point = Flatten(0, 1)(rows)  # [1, P] of 1 x (D + 1)
             number = Metadata(np.arange(points))()
-            near = Map(Nearest(chosen))(each, Expand(1)(centres, each), number)  # [1, P]
+            near = Map(Nearest(chosen))(point, Expand(1)(centres, point), number)  # [1, P]
             if update == "scatter":
-                sums = Scatter(clusters, banks=banks, width=banks)(near, each)  # [1, K]
+                sums = Scatter(clusters, banks=banks, width=banks)(near, point)  # [1, K]
             else:
-                total = Accum(Sum())(Map(Spread(clusters))(each, near))  # [1] of K x (D + 1)
+                total = Accum(Sum())(Map(Spread(clusters))(point, near))  # [1] of K x (D + 1)
                 sums = FlatMap(SplitRows())(Promote(0)(total))  # [1, K] of 1 x (D + 1)
             after = Map(Centre())(sums, FlatMap(SplitRows())(centres))
             centres = Promote(0)(Accum(RetileRow())(after))
@@ -168,9 +172,9 @@ def build(
 
 def nearest(points: Points, centres: Points) -> NDArray[np.int64]:
     """Return the number of the centre nearest to each point."""
-    apart = points[:, np.newaxis].astype(np.float64) - centres
-    found: NDArray[np.int64] = (apart**2).sum(axis=2).argmin(axis=1)
-    return found
+    differences = points[:, np.newaxis].astype(np.float64) - centres
+    numbers: NDArray[np.int64] = (differences**2).sum(axis=2).argmin(axis=1)
+    return numbers
 
 
 def _steps(x: Points, clusters: int, iterations: int) -> list[tuple[NDArray[np.int64], Points]]:

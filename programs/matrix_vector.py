@@ -1,19 +1,19 @@
-"""Vectors times matrices, each vector times a chosen one, in static and in dynamic tiles.
+"""Vectors times matrices, each vector times a chosen matrix, in static and in dynamic tiles.
 
-This remains of a mixture of experts, or of adapters that requests share, when batches are small:
-every matrix is read for the few vectors that are multiplied by it. With static tiling ``tile_n``
-vectors make up a tile, the last tile of a matrix padded; with dynamic tiling all vectors of a
-matrix do. ``skew``, the exponent of a power law, states how unevenly matrices are chosen.
+A mixture of experts with a small batch, or adapters that requests share, do little else: every
+matrix is read for the few vectors that are multiplied by it. With static tiling, a tile has
+``tile_n`` vectors, and the last tile of a matrix is padded. With dynamic tiling, a tile has all
+vectors of a matrix. ``skew``, the exponent of a power law, is how unevenly matrices are chosen.
 
 Hardware may have to carry the size of a dynamic tile with it. Then every vector and every result in
 off-chip memory begins with a header of ``header_bytes``. Behind every operator that sends dynamic
-tiles a stage delays each tile until its header has passed, at the bytes per cycle of on-chip
-memory. Static tiles have no headers. In memory each row has a header, since the paper's loads and
-stores move static tiles only (table 3); dynamic tiles are packed from these.
+tiles, a stage delays each tile until its header has passed, at the bytes per cycle of on-chip
+memory. Static tiles have no headers. Each row in memory has a header, since the paper's loads and
+stores move only static tiles (table 3), from which dynamic tiles are packed.
 
 Limits: A channel moves a tile of any size in one cycle, so a header costs relatively more than on
-wires that take time for every byte. A stage adds a hop and two slots, even with ``header_bytes=0``;
-None adds no stages. Area, energy, and the use of a size in a unit are not counted.
+wires that take time for every byte. A stage adds a hop and two slots, even with ``header_bytes=0``.
+None adds no stages. Area, energy, and the use of sizes in units are not counted.
 
 Run:      python -m fabric run programs/matrix_vector.py -p batch=16 -p tiling=dynamic
 Computes: y[b] = x[b] @ w[matrix of b]
@@ -54,7 +54,7 @@ STEEPEST = 16  # skew: nearly all vectors are for one matrix
 
 @dataclass(frozen=True)
 class Header(Function):
-    """The same tile, after the cycles of its header."""
+    """Delay a tile by the cycles of its header."""
 
     operands: ClassVar = 1
 
@@ -73,10 +73,10 @@ class Header(Function):
 
 @dataclass(frozen=True)
 class Columns(Function):
-    """A row with columns of zeros added in front, or with columns removed there; no cycles.
+    """Add columns of zeros in front of a row, or remove columns there, without cycles.
 
     Attributes:
-        more: the number of columns; removed if below 0.
+        more: the number of added columns; negative for removed columns.
     """
 
     operands: ClassVar = 1
@@ -111,23 +111,23 @@ def build(
     """Wire the products.
 
     Args:
-        batch: vectors.
-        matrices: their number; each vector is multiplied by one.
-        skew: the n-th most popular matrix is chosen n to the power of -skew as often as the first.
+        batch: the number of vectors.
+        matrices: the number of matrices. Each vector is multiplied by one.
+        skew: the n-th most popular matrix is chosen n ** -skew times as often as the first.
         tiling: ``static`` or ``dynamic``.
         tile_n: vectors of a tile; for static tiling only.
         tile_f: columns of a matrix that are read at a time; it divides ``outer``.
         inner: rows of a matrix.
         outer: columns of a matrix.
-        header_bytes: that carry the size of a dynamic tile; None for sizes without headers.
-        seed: of the choice and of all numbers.
+        header_bytes: bytes of the header with the size of a dynamic tile; None for no headers.
+        seed: for the choice of matrices and all numbers.
     """
     if not 0 <= skew <= STEEPEST:
         raise ConfigurationError(f"skew is {skew}: expected a number from 0 to {STEEPEST}")
     if tile_f < 1 or outer % tile_f:
         raise ConfigurationError(f"tile_f is {tile_f}: expected a divisor of outer, {outer}")
     choice = _draw(batch, matrices, skew, seed)
-    # Drawn when functional mode asks for them.
+    # Only functional mode draws the numbers.
     vectors = partial(_normal, seed, matrices, batch, inner)
 
     def matrix(number: int) -> NDArray[np.float64]:
@@ -145,15 +145,15 @@ def build(
         packed = pack(routed, tile_n) if tiling == "static" else pack_dynamically(routed)
         done = []
         for number, (tiles, own) in enumerate(zip(packed, routed, strict=True)):
-            given = headers.behind(tiles)  # [n_i] of N x inner
+            delayed = headers.behind(tiles)  # [n_i] of N x inner
             w = Tensor((inner, outer), partial(matrix, number))
-            loaded = LinearOffChipLoad(w, tile=(inner, tile_f))(given)  # [n_i, 1, J]
-            repeated = headers.behind(Repeat(outer // tile_f)(given))  # [n_i, J] of N x inner
+            loaded = LinearOffChipLoad(w, tile=(inner, tile_f))(delayed)  # [n_i, 1, J]
+            repeated = headers.behind(Repeat(outer // tile_f)(delayed))  # [n_i, J] of N x inner
             products = Map(Matmul())(repeated, Flatten(0, 1)(loaded))  # [n_i, J] of N x tile_f
             products = headers.behind(products)
             results = headers.behind(Accum(RetileCol())(products))  # [n_i] of N x outer
-            each = FlatMap(SplitRows(valid_only=True))(results)
-            done.append(each.assume(*own.shape))  # [D_i] of 1 x outer
+            rows_of = FlatMap(SplitRows(valid_only=True))(results)
+            done.append(rows_of.assume(*own.shape))  # [D_i] of 1 x outer
         y = Reassemble()(done, route)  # [B, 1] of 1 x outer
         LinearOffChipStore("y")(headers.changed(y, columns))
 
@@ -174,8 +174,8 @@ class _Headers:
     """Headers of dynamic tiles.
 
     Attributes:
-        held_cycles: of a header on a channel; None without headers.
-        columns: of a header in a row in off-chip memory.
+        held_cycles: cycles in which a header passes; None without headers.
+        columns: columns that a header takes in a row in off-chip memory.
     """
 
     held_cycles: int | None
@@ -183,7 +183,6 @@ class _Headers:
 
     @classmethod
     def of(cls, header_bytes: int | None, hardware: Hardware) -> _Headers:
-        """Return headers of ``header_bytes``."""
         if header_bytes is None:
             return cls(None, 0)
         dtype = hardware.tile.dtype
@@ -198,11 +197,11 @@ class _Headers:
         )
 
     def behind(self, tiles: Stream) -> Stream:
-        """Return dynamic tiles when their headers have passed."""
+        """Delay dynamic tiles until their headers have passed."""
         return tiles if self.held_cycles is None else Map(Header(self.held_cycles))(tiles)
 
     def changed(self, rows: Stream, columns: int) -> Stream:
-        """Return rows with ``columns`` more columns, or fewer if it is below 0."""
+        """Return rows with ``columns`` more columns; fewer if it is negative."""
         return rows if self.held_cycles is None else Map(Columns(columns))(rows)
 
 

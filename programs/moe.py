@@ -1,13 +1,13 @@
 """A mixture-of-experts layer with SwiGLU experts (sections 5.2 to 5.4; figures 9, 10, 12, 13).
 
-Static tiling packs tile_n tokens of an expert to a tile and pads the last one; dynamic tiling packs
-all tokens of an expert to one tile. With fewer regions than experts, neighbouring experts share the
-operators of one region (configuration time-multiplexing).
+Static tiling packs tile_n tokens of an expert to a tile and pads the last tile. Dynamic tiling
+packs all tokens of an expert to one tile. With fewer regions than experts, neighbouring experts
+share the operators of one region (configuration time-multiplexing).
 
 Large batches need deeper channels than the hardware's two slots: a region that has finished a tile
 waits for an expert with later tokens, while the tokens of other experts fill the channels in front
-of the region. Qwen's layer with static tiles of 16 stops at -p batch=256 and completes with
--p channel_depth=4; the authors ran such batches with channels of 1,024.
+of the region. Qwen's layer with static tiles of 16 deadlocks at -p batch=256 and completes with
+-p channel_depth=4. The authors ran such batches with channels of 1,024 elements.
 
 Run:      python -m fabric run programs/moe.py -p model=tiny -p tile_n=4 --mode functional
 Computes: y[t] = sum over the experts e of token t of
@@ -65,21 +65,21 @@ def build(
     """Wire the layer.
 
     Args:
-        model: the model with the sizes.
-        batch: tokens.
+        model: the model that gives the sizes.
+        batch: the number of tokens.
         tiling: ``static`` or ``dynamic``.
         tile_n: rows of a packed tile; for static tiling only.
         tile_f: columns of a weight tile; it divides the inner dimension.
-        regions: how many share the experts; one per expert if None.
-        flops_per_cycle: of every compute unit; the hardware's if None.
-        channel_depth: of every channel; the hardware's if None.
-        routing: an .npz file with an array data, [tokens, top_k]; drawn if None.
-        first_token: the first row of the file for the batch.
-        seed: of the drawn routing and of all data.
-        experts: their number. This and the sizes below are the model's if None.
-        top_k: experts of a token.
+        regions: the number of regions that share the experts; one per expert if None.
+        flops_per_cycle: FLOPs per cycle of each compute unit; the hardware's if None.
+        channel_depth: elements that each channel holds; the hardware's if None.
+        routing: an .npz file with an array data, [tokens, top_k]; random if None.
+        first_token: the row of the file for the first token of the batch.
+        seed: for random routing and all data.
+        experts: the number of experts. This and the sizes below are the model's if None.
+        top_k: experts per token.
         hidden: columns of the input and the output.
-        inter: columns between gate and up projection and the down projection.
+        inter: columns between the gate and up projections and the down projection.
     """
     size = layer(model, experts, top_k, hidden, inter)
     regions = size.experts if regions is None else regions
@@ -157,7 +157,7 @@ def _check(size: Model, tile_f: int, regions: int) -> None:
 
 
 def _flops_artifact(size: Model, rows: int) -> int:
-    """Return the operations as the authors' scripts count them: SiLU has a factor D too much."""
+    """Return the operations that the authors' scripts count: D times too many for SiLU."""
     return rows * size.inter * (14 * size.hidden + 1)
 
 
@@ -167,11 +167,11 @@ def _active_bytes(
     """Return the authors' on-chip requirement without the experts and regions that get no token.
 
     Args:
-        size: of the model.
-        tokens: [regions, experts of a region].
+        size: the sizes of the model.
+        tokens: the number of tokens of each expert, [regions, experts of a region].
         tile_n: rows of a tile; None for dynamic tiling.
         tile_f: columns of a weight tile.
-        element_bytes: of one number in a load's tile.
+        element_bytes: bytes of a loaded number.
 
     Returns:
         None for dynamic tiles in shared regions, for which the authors give no equation.

@@ -1,7 +1,7 @@
 """The paper's layers and its attention in one program, for studies that compare both.
 
 Run:      python -m fabric run programs/moe_or_attention.py -p strategy=coarse
-Computes: what moe.py or attention.py does.
+Computes: what moe.py or attention.py computes.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def build(
     requests: Annotated[int | None, Bounds(1)] = None,
     seed: Annotated[int, Bounds(0)] = 0,
 ) -> Program:
-    """Wire a layer of experts or the attention; None is the default of the wired program.
+    """Wire a layer of experts or the attention.
 
-    ``part`` is ``moe`` or ``attention``. ``attention.py`` describes strategy, kv and requests;
-    ``moe.py`` describes all other parameters.
+    ``part`` is ``moe`` or ``attention``. ``attention.py`` describes strategy, kv and requests, and
+    ``moe.py`` describes all other parameters. None means the default of the chosen program.
     """
     both = {
         "tile_n": tile_n,
@@ -44,7 +44,7 @@ def build(
         "flops_per_cycle": flops_per_cycle,
         "channel_depth": channel_depth,
     }
-    stated = {name: value for name, value in both.items() if value is not None}
+    chosen = {name: value for name, value in both.items() if value is not None}
     if part == "attention":
-        return attention.build(strategy, kv, requests, seed=seed, **stated)
-    return moe.build(model, batch, tiling, tile_f=tile_f, routing=routing, seed=seed, **stated)
+        return attention.build(strategy, kv, requests, seed=seed, **chosen)
+    return moe.build(model, batch, tiling, tile_f=tile_f, routing=routing, seed=seed, **chosen)

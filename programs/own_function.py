@@ -1,4 +1,4 @@
-"""A function of one's own: clipping, as a frozen dataclass with its type, its cost and its meaning.
+"""A hardware function of your own: clipping, as a frozen dataclass with its type, cost and result.
 
 Run:      python -m fabric run programs/own_function.py -p limit=0.5
 Hardware: python -m fabric rtl programs/own_function.py -o build/own --run

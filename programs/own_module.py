@@ -1,6 +1,6 @@
-"""A PyTorch module of one's own: imported, run, and compared with what PyTorch computes.
+"""A PyTorch module of your own: imported, run, and compared with PyTorch's result.
 
-Needs the extra torch.
+It needs the extra torch.
 
 Run:      python -m fabric run programs/own_module.py -p tokens=100
 Computes: y = x + down(gelu(up(norm(x))))

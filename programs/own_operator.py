@@ -1,4 +1,4 @@
-"""An operator of one's own: every second element of a rank-0 stream, one cycle each.
+"""An operator of your own: it sends every second element of a rank-0 stream. Each takes a cycle.
 
 Run:      python -m fabric run programs/own_operator.py -p tiles=7
 Hardware: python -m fabric rtl programs/own_operator.py -o build/own --run
@@ -38,7 +38,7 @@ class EverySecond(Operator):
 
 
 def every_second() -> Unit:
-    """Return the hardware of an EverySecond. Amaranth is imported here, so that it is optional."""
+    """Return the hardware of an EverySecond. Amaranth is optional, so it is imported here."""
     from amaranth import Mux, Signal
 
     from operators.rtl.blocks import Emitter, Unit
@@ -46,16 +46,16 @@ def every_second() -> Unit:
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
     is_second, is_resting, has_ended = Signal(), Signal(), Signal()
-    # The first leaves in the cycle in which it is taken, or with the next credit.
+    # The first element leaves in the cycle in which it is taken, or with the next credit.
     is_first = head.valid & emitter.free & ~is_second & ~is_resting
     left = emitter.push(is_first, head.token)
     emitter.close()
-    # The unit waits for the second once the first has left, and rests a cycle after the second.
+    # After the first element has left, the unit waits for the second one, and rests a cycle.
     waits = is_second & emitter.free
     m.d.comb += head.take.eq(is_first | (waits & head.valid))
     m.d.sync += is_second.eq(Mux(is_second, ~(waits & head.valid), is_first))
     m.d.sync += is_resting.eq(waits & head.valid)
-    # If the stream ends after a first element, the unit ends a cycle later.
+    # If the stream ends after a first element, the unit ends one cycle later.
     with m.If((is_first & left | waits & ~head.valid) & head.over):
         m.d.sync += has_ended.eq(1)
     is_done = emitter.free & ~is_second & ~is_resting & ~head.valid & head.end

@@ -2,14 +2,13 @@
 
 An iteration divides each rank among the neighbours of its vertex, and adds up the parts that arrive
 at a vertex (Scatter). Iterations are wired one behind the other. ``dense`` multiplies the row of
-all ranks by the matrix of all vertices with all others instead, which is loaded once and stays on
-chip.
+all ranks by the matrix of all pairs of vertices instead, which is loaded once and stays on chip.
 
 Limits of STeP's operators: lists of neighbours come from sources of control data, so their bytes
-are not counted. A loop would have to know its iterations before the run, too.
+are not counted. A loop would need a known number of iterations as well.
 
 Run:      python -m fabric run programs/pagerank.py -p graph=karate-club -p iterations=4
-Computes: y, the ranks after ``iterations`` with a damping of 0.85, from equal ones
+Computes: y, the ranks after ``iterations`` with a damping of 0.85. The first ranks are equal.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ DAMPING = 0.85
 
 @dataclass(frozen=True)
 class Damped(Function):
-    """A damped rank from the sum of arriving ranks: two operations."""
+    """Compute a damped rank from the sum of arriving ranks, in two operations."""
 
     operands: ClassVar = 1
 
@@ -82,12 +81,12 @@ def build(
     """Wire the iterations.
 
     Args:
-        graph: the graph with the ranked vertices; each vertex needs a neighbour.
-        vertices: number of vertices of a drawn graph or a grid.
-        iterations: their number.
+        graph: the graph with the ranked vertices. Each vertex needs a neighbour.
+        vertices: the number of vertices of a random graph or a grid.
+        iterations: the number of iterations.
         edges: ``sparse`` lists of neighbours, or a ``dense`` matrix of all pairs.
-        banks: of the memory that adds ranks up; each updates one word at a time.
-        seed: of a drawn graph.
+        banks: banks of the memory that adds up ranks, each of which updates one word at a time.
+        seed: for a random graph.
     """
     network = graph_named(graph, vertices, seed)
     lists = [sorted(network[vertex]) for vertex in network]
@@ -117,10 +116,10 @@ def build(
         LinearOffChipStore("y")(result)
 
     def reference() -> NDArray[np.float64]:
-        found = np.full((1, count), 1 / count)
+        ranks = np.full((1, count), 1 / count)
         for _ in range(iterations):
-            found = DAMPING * (found / degrees) @ adjacency + (1 - DAMPING) / count
-        return found
+            ranks = DAMPING * (ranks / degrees) @ adjacency + (1 - DAMPING) / count
+        return ranks
 
     program.expect(y=reference)
     return program

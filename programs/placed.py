@@ -1,11 +1,11 @@
 """The paper's layers and its attention on a mesh, placed in one of four ways.
 
-``place`` searches good sites for the units, ``random`` draws sites, ``rows`` applies the default
+``place`` searches for good sites of the units, ``random`` draws sites, ``rows`` applies the default
 rule for units without a site, and ``together`` puts all units on one site, so that every channel is
-one hop long and uses no link. On hardware without a mesh units have no sites.
+one hop long and uses no link. On hardware without a mesh, units have no sites.
 
 Run:      python -m fabric run programs/placed.py --hardware mesh_paper -p model=mixtral-8x7b
-Computes: what moe_or_attention.py does.
+Computes: what moe_or_attention.py computes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Sites: TypeAlias = Mapping[str, tuple[int, int]]
 
 Way = Literal["place", "random", "rows", "together"]
 
-_found: Final[dict[tuple[object, ...], Sites]] = {}
-"""Found sites, by the parameters of the search, which takes long for a large layer."""
+_searched: Final[dict[tuple[object, ...], Sites]] = {}
+"""The results of searches, by their parameters. A search takes long for a large layer."""
 
 
 def build(
@@ -73,13 +73,13 @@ def build(
         program.put(_random(program, placement_seed))
     elif placement == "place":
         if mesh.die_columns is None and mesh.die_rows is None:
-            # If all links are equal, their width does not change which sites are best.
+            # If all links have the same width, the width does not change which sites are best.
             mesh = replace(mesh, link_bytes_per_cycle=None, injection_bytes_per_cycle=None)
         of_program = (part, model, batch, tiling, tile_n, flops_per_cycle)
         key = (*of_program, routing, strategy, kv, requests, seed, mesh, placement_seed)
-        if key not in _found:
-            _found[key] = place(program, mesh, seed=placement_seed).sites
-        program.put(_found[key])
+        if key not in _searched:
+            _searched[key] = place(program, mesh, seed=placement_seed).sites
+        program.put(_searched[key])
     return program
 
 
@@ -88,8 +88,8 @@ def _random(program: Program, seed: int) -> Sites:
     mesh = program.hardware.network
     assert mesh is not None
     drawn = random.Random(seed)
-    ports = [each.name for each in program.nodes if each.operator.off_chip is not None]
-    others = [each.name for each in program.nodes if each.operator.off_chip is None]
+    ports = [node.name for node in program.nodes if node.operator.off_chip is not None]
+    others = [node.name for node in program.nodes if node.operator.off_chip is None]
     most = mesh.units_per_site or max(
         -(-len(program.nodes) // len(mesh.sites)), -(-len(ports) // len(mesh.edge))
     )

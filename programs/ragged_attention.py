@@ -1,8 +1,8 @@
 """Attention of one query per request over caches of different lengths, some empty.
 
-Scores arrive tile by tile. A Scan keeps the largest score so far, and the factor that rescales
-earlier sums to it. With both an Accum sums numerators and denominators of the softmax, so that the
-scores of a request are never held as a whole (the inner loop of FlashAttention).
+Scores arrive tile by tile. A Scan computes the largest score so far, and the factor that rescales
+earlier sums to it. With both, an Accum sums the numerators and denominators of the softmax. So the
+scores of a request are never stored as a whole (the inner loop of FlashAttention).
 
 Run:      python -m fabric run programs/ragged_attention.py -p requests=8
 Computes: y[r] = softmax(q[r] @ k[r].T / sqrt(64)) @ v[r], zeros for requests without a cache
@@ -48,9 +48,9 @@ def build(
     """Wire the program for random lengths and numbers.
 
     Args:
-        requests: in the batch; every third has no cache.
+        requests: the number of requests in the batch. Every third one has no cache.
         longest: tiles of the longest possible cache.
-        seed: of lengths and numbers.
+        seed: for random lengths and numbers.
     """
     random = np.random.default_rng(seed)
     lengths = random.integers(1, longest + 1, requests)  # in tiles

@@ -1,7 +1,7 @@
-"""A dense product sampled where a sparse matrix has entries (SDDMM), or as a whole.
+"""A product of dense matrices, computed where a sparse matrix has entries (SDDMM), or as a whole.
 
 The sparse matrix is cut into blocks, and blocks without an entry are not stored. For each stored
-block the matching rows of both factors are read and multiplied; rows of a are read once for all
+block, the matching rows of both factors are read and multiplied. Rows of a are read once for all
 blocks of their row. ``dense`` multiplies all rows of a with all rows of b, and the result with a
 matrix that stores its zeros.
 
@@ -9,7 +9,7 @@ Limits of STeP's operators: coordinates come from sources of control data, so th
 counted.
 
 Run:      python -m fabric run programs/sampled_product.py -p matrix=circuit -p inner=32
-Computes: c = s * (a @ b.T); ``sampled`` has only the stored blocks, one below the other
+Computes: c = s * (a @ b.T). ``sampled`` has only the stored blocks, one below the other.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def build(
 
     Args:
         matrix: the kind of the sparse matrix.
-        rows: of the sparse matrix, and its columns.
+        rows: rows and columns of the sparse matrix.
         inner: columns of both factors.
-        block: rows and columns of a block; it divides the rows.
-        order: ``sampled`` multiplies at the blocks only, ``dense`` everywhere.
-        seed: of all numbers.
+        block: rows and columns of a block; it divides ``rows``.
+        order: ``sampled`` multiplies at the stored blocks only, ``dense`` everywhere.
+        seed: for all numbers.
     """
     if rows % block:
         raise ConfigurationError(
@@ -82,12 +82,12 @@ def build(
 
     def reference() -> NDArray[np.float64]:
         result: NDArray[np.float64] = s * (a @ b.T)
-        if order == "dense":
-            return result
-        cut = result.reshape(count, block, count, block).swapaxes(1, 2)
-        has = (s.reshape(count, block, count, block).swapaxes(1, 2) != 0).any(axis=(2, 3))
-        sampled: NDArray[np.float64] = cut[has].reshape(-1, block)
-        return sampled
+        if order == "sampled":
+            cut, entries = (
+                matrix.reshape(count, block, count, block).swapaxes(1, 2) for matrix in (result, s)
+            )
+            result = cut[(entries != 0).any(axis=(2, 3))].reshape(-1, block)
+        return result
 
     program.expect(c=reference)
     return program

@@ -1,7 +1,7 @@
 """The simplified mixture of experts of the paper's section 3.3 (figures 6 and 7, listing 1).
 
-Each token goes to one of the experts; an expert is one matrix product. Tokens of an expert
-are packed four to a tile, the last tile padded; weights are read once per packed tile.
+Each token goes to one expert, which is one matrix product. Four tokens of an expert are packed
+to a tile. The last tile of an expert is padded. Weights are read once per packed tile.
 
 Run:      python -m fabric run programs/simplified_moe.py -p tokens=10 -p seed=0
 Computes: y[t] = x[t] @ w[expert of t]

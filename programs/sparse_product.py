@@ -1,15 +1,15 @@
 """A sparse matrix times itself: rows joined with columns, rows added up on chip, or dense.
 
-The matrix is cut into blocks, and those without an entry are not stored. ``inner`` joins each row
-with each column by the coordinates of their blocks (Intersect), and loads the blocks that both
-have: the order ijk of the Sparse Abstract Machine. ``gustavson`` takes the blocks of a row one by
-one, multiplies each with the row of blocks that it names, and sums the products on chip by column
-(Scatter): the order ikj. ``dense`` reads all blocks.
+The matrix is cut into blocks, and blocks without an entry are not stored. ``inner`` joins each row
+of blocks with each column by the coordinates of their blocks (Intersect), and loads the blocks at
+common coordinates: the order ijk of the Sparse Abstract Machine. ``gustavson`` multiplies each
+block with the row of blocks whose number is the block's column, and sums the products on chip by
+column (Scatter): the order ikj. ``dense`` reads all blocks.
 
-Limits of STeP's operators: coordinates and references of rows and columns come from sources of
-control data, so their bytes are not counted, except the columns of ``gustavson``, each a separate
-request. A load moves one block after the other, so small blocks wait for memory. The result has all
-of its blocks, since no operator drops blocks without an entry.
+Limits of STeP's operators: coordinates and references come from sources of control data, so their
+bytes are not counted. Only ``gustavson`` loads columns, each by a separate request. A load moves
+one block after the other, so small blocks wait for memory. The result has all blocks, since no
+operator drops blocks without an entry.
 
 Run:      python -m fabric run programs/sparse_product.py -p matrix=circuit -p order=gustavson
 Computes: c = a @ a
@@ -55,12 +55,12 @@ def build(
     """Wire the product.
 
     Args:
-        matrix: its kind.
-        rows: of the matrix, and its columns.
-        block: rows and columns of a block; it divides the rows.
-        order: of the loops over blocks.
-        banks: of the memory of ``gustavson``; each updates one block at a time.
-        seed: of the matrix.
+        matrix: the kind of the matrix.
+        rows: rows and columns of the matrix.
+        block: rows and columns of a block; it divides ``rows``.
+        order: the order of the loops over blocks.
+        banks: memory banks of ``gustavson``, each of which updates one block at a time.
+        seed: for the matrix.
     """
     if rows % block:
         raise ConfigurationError(
@@ -97,14 +97,14 @@ def _inner(a: Blocks, turned: Blocks, block: int) -> Stream:
 
 
 def _fibers(held: list[list[int]], numbers: list[list[int]], each: int = 1) -> Stream:
-    """[1, len(held), n~] of (coordinate, number of a block)."""
+    """Return the coordinates and numbers of blocks as tuples, [1, len(held), n~]."""
     coordinates = RaggedIntegers(held)()
     references = RaggedIntegers([row for row in numbers for _ in range(each)])()
     return Zip()(coordinates, references.assume(*coordinates.shape))
 
 
 def _gustavson(a: Blocks, block: int, banks: int) -> Stream:
-    """Multiply each block with the row that it names, and add up by columns."""
+    """Multiply each block with the row of blocks at its column, and add the products by column."""
     count, size = len(a.held), (block, block)
     longest = max(1, *map(len, a.held))
     padded = np.zeros((count * longest, block, block))  # missing blocks are not read
@@ -113,8 +113,8 @@ def _gustavson(a: Blocks, block: int, banks: int) -> Stream:
         first = row * longest
         padded[first : first + len(held)] = a.values.reshape(-1, block, block)[numbers]
         columns[first : first + len(held), 0] = held
-    inner = RaggedIntegers(a.held)()  # [1, R, k~]: which row each block is multiplied with
-    lengths = RaggedIntegers([[len(a.held[each]) for each in held] for held in a.held])()
+    inner = RaggedIntegers(a.held)()  # [1, R, k~], the row that each block is multiplied with
+    lengths = RaggedIntegers([[len(a.held[column]) for column in held] for held in a.held])()
     numbers_of = RaggedIntegers(a.numbers)().assume(*inner.shape)
     places = CacheReadAddresses(longest)(inner, lengths.assume(*inner.shape))  # [1, R, k~, j~]
     left = RandomOffChipLoad(stored(a.values), size)(numbers_of)  # [1, R, k~] of block x block

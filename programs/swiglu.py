@@ -1,7 +1,7 @@
 """The SwiGLU layer that the paper validates against a hardware description (figure 8).
 
-Products with gate and up take whole rows of x at a time. The product with down takes a part of its
-inner dimension at a time, and sums the parts on chip.
+The products with gate and up read whole rows of x. The product with down reads a part of its inner
+dimension at a time, and sums the parts on chip.
 
 Run:      python -m fabric run programs/swiglu.py --hardware programs/hardware/hdl_validation.toml
 Computes: y = (silu(x @ gate) * (x @ up)) @ down
@@ -47,8 +47,8 @@ def build(
         hidden: columns of x and y.
         inter: columns of gate and up.
         tile_batch: rows of a tile; it divides ``batch``.
-        tile_inter: columns of a gate and up tile; it divides ``inter``.
-        seed: of all data.
+        tile_inter: columns of a tile of gate and up; it divides ``inter``.
+        seed: for all data.
         by_columns: gate and up are stored column by column, so that all tiles have rows of
             ``hidden`` elements.
     """

@@ -1,7 +1,7 @@
 """The SwiGLU layer in pieces or in tiles, for studies that compare both.
 
 Run:      python -m fabric run programs/swiglu_in_pieces.py --hardware hdl_as_run
-Computes: what swiglu.py does.
+Computes: what swiglu.py computes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def build(
 ) -> Program:
     """Wire the layer.
 
-    A piece has ``pieces`` rows and columns; 0 keeps tiles. ``swiglu.py`` describes all other
-    parameters.
+    A piece has ``pieces`` rows and columns. With 0, the layer stays in tiles. ``swiglu.py``
+    describes all other parameters.
     """
     program = swiglu.build(batch, hidden, inter, tile_batch, tile_inter, seed)
     return in_pieces(program, pieces, pieces) if pieces else program

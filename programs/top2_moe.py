@@ -1,7 +1,7 @@
 """A mixture of experts in which every token goes to two experts, and some experts get no token.
 
-Tokens of an expert are packed to tiles, the last one padded; an expert without tokens passes empty
-streams on, reads no weights, and ends.
+Tokens of an expert are packed to tiles, and the last tile is padded. The streams of an expert
+without tokens are empty, so it reads no weights, and ends.
 
 Run:      python -m fabric run programs/top2_moe.py -p tokens=12 -p experts=6
 Computes: y[t] = sum over both experts e of token t of share[t, e] * silu(x[t] @ w[e])
@@ -47,9 +47,9 @@ def build(
     """Wire the layer for random tokens, weights and routing.
 
     Args:
-        tokens: in the batch.
-        experts: at least 4; experts with odd numbers get no token.
-        seed: of all numbers and the routing.
+        tokens: the number of tokens.
+        experts: the number of experts, at least 4. Experts with odd numbers get no token.
+        seed: for the routing and all numbers.
     """
     if experts < 4:
         raise ConfigurationError(f"experts is {experts}: expected at least 4, so that 2 are used")
@@ -60,7 +60,7 @@ def build(
     choice = np.sort(random.permuted(np.tile(used, (tokens, 1)), axis=1)[:, :2], axis=1)
     shares = random.uniform(0.2, 0.8, (tokens, 2))
 
-    # A token waits until both of its experts' tiles are full, and all others wait behind it.
+    # A token waits until the tiles of both of its experts are full, and all others wait behind it.
     with Program("top2-moe", mode="functional", channel_depth=max(1, 2 * tokens)) as program:
         rows = Flatten(0, 1)(LinearOffChipLoad(x, tile=(1, HIDDEN))())  # [1, T] of 1x32
         route = Selectors(choice, experts)()  # [1, T], two hits each

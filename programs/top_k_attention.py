@@ -1,9 +1,10 @@
 """Attention of a decode step over the tiles of a long cache that a score chooses, or over all.
 
-A summary has the mean of the keys of each tile of 32 tokens. The scores of a request's query with
-it, added up over the eight heads that share keys and values, choose ``kept`` tiles, and only their
-keys and values are gathered: attention that the data make sparse, as in Quest (Tang et al., ICML
-2024), with means in the place of its bounds. ``dense`` reads the whole cache.
+A summary has the mean of the keys of each tile of 32 tokens. The query of a request is multiplied
+by the summary, and the scores are added up over the eight heads that share keys and values. The
+``kept`` tiles with the largest sums are chosen, and only their keys and values are loaded. This is
+sparse attention as in Quest (Tang et al., ICML 2024), with means in place of its bounds. ``dense``
+reads the whole cache.
 
 Timing mode has no scores. It takes the tiles that ``build`` computes.
 
@@ -53,12 +54,12 @@ ROWS = 32  # tokens of a cache tile
 
 @dataclass(frozen=True)
 class LargestTiles(Function):
-    """The tiles of a request with the largest scores, added up over the heads, ascending.
+    """Choose the tiles of a request with the largest scores, added up over the heads, ascending.
 
-    One addition for each score, and one comparison of each sum with each kept one.
+    It takes one addition per score, and compares each sum with each kept sum.
 
     Attributes:
-        given: the tiles of each request, for timing mode; [requests, kept].
+        given: the tiles of each request, for timing mode, [requests, kept].
     """
 
     mixed_types: ClassVar = True
@@ -94,11 +95,11 @@ def build(
     """Wire the step.
 
     Args:
-        requests: in the batch.
+        requests: the number of requests.
         context: tokens of each request's cache, a multiple of 32.
         kept: tiles of each cache that are read, if ``sparse``.
         cache: ``sparse`` reads the chosen tiles, ``dense`` the whole cache.
-        seed: of all numbers.
+        seed: for all numbers.
     """
     tiles = context // ROWS
     if context < ROWS or context % ROWS:
@@ -120,8 +121,8 @@ def build(
             places = CacheReadAddresses(tiles)(request, Metadata(np.full(requests, tiles))())
         keys = RandomOffChipLoad(_tensor(numbers.k), (ROWS, HEAD))(places)  # [1, B, n] of 32x64
         values = RandomOffChipLoad(_tensor(numbers.v), (ROWS, HEAD))(places)
-        each = Expand(1)(Promote(0)(queries), places)
-        scores = Map(Matmul(transposed=True))(each, keys)  # [1, B, n] of 8x32
+        expanded = Expand(1)(Promote(0)(queries), places)
+        scores = Map(Matmul(transposed=True))(expanded, keys)  # [1, B, n] of 8x32
         running = Scan(RunningMaximum())(scores)
         weights = Map(ShiftedExp())(scores, running)
         sums = Accum(RescaledSum())(weights, values, running)  # [1, B] of (8x64, 8x1)
@@ -132,7 +133,7 @@ def build(
 
 
 class _Numbers:
-    """Queries and caches; drawn so that a few tiles of each request matter most."""
+    """Queries and caches, drawn so that a few tiles of each request matter most."""
 
     def __init__(self, requests: int, tiles: int, seed: int) -> None:
         random = np.random.default_rng(seed)
@@ -145,12 +146,12 @@ class _Numbers:
         self.summary = self.k.mean(axis=2)
 
     def chosen(self, kept: int) -> NDArray[np.int64]:
-        """The tiles of each request, ascending."""
+        """Return the chosen tiles of each request, ascending."""
         scores = np.einsum("rhd,rtd->rht", self.q, self.summary)
         return np.array([largest(each, kept) for each in scores])
 
     def attention(self, kept: int) -> NDArray[np.float64]:
-        """The result of each request, from its tiles with the largest scores."""
+        """Return the result of each request, from its tiles with the largest scores."""
         rows = []
         for q, k, v, chosen in zip(self.q, self.k, self.v, self.chosen(kept), strict=True):
             weight = np.exp((q @ k[chosen].reshape(-1, HEAD).T).astype(np.float64))
@@ -165,6 +166,6 @@ def largest(scores: NDArray[np.float32], kept: int) -> NDArray[np.int64]:
 
 
 def _tensor(numbers: NDArray[np.float32]) -> Tensor:
-    """Return the stored matrix, in 32 bits, since a score decides which tiles are read."""
+    """Return a matrix in 32 bits: rounding could change the scores that choose tiles."""
     matrix = numbers.reshape(-1, numbers.shape[-1])
     return Tensor(matrix.shape, matrix, dtype="float32")

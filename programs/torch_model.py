@@ -1,20 +1,20 @@
-"""A language model of PyTorch, by its family's name: reading prompts, or making one token each.
+"""A language model of PyTorch that reads prompts, or makes one token for each request.
 
-Six families, as transformers has them: GPT-2, Llama, Qwen3, Gemma 3, Qwen3-MoE and Mixtral. In
-``prefill`` every request brings ``context`` tokens; in ``decode`` it brings one, behind a cache of
-keys and values. The results are the logits of each request's last token, and the keys and values of
-all new tokens.
+There are six families of transformers: GPT-2, Llama, Qwen3, Gemma 3, Qwen3-MoE and Mixtral. In
+``prefill``, every request brings ``context`` tokens. In ``decode``, it brings one token, behind a
+cache of keys and values. The results are the logits of each request's last token, and the keys and
+values of all new tokens.
 
-Tiny models have drawn weights, and in functional mode every output is compared with PyTorch's. Full
-models have none, unless a file provides them, and run in timing mode. They are run in parts: the
-``ends`` (embedding, last norm, head) once, and the ``layers`` one at a time. A run of one layer
-represents all equal layers, and its report has their number; the study ``studies/torch_models.py``
-adds up the parts of a whole model.
+Tiny models have random weights, and in functional mode every output is compared with PyTorch's.
+Full models have no weights, unless a file provides them, and run in timing mode. They are run in
+parts: the ``ends`` (embedding, last norm, head) once, and the ``layers`` one at a time. A run of
+one layer represents all equal layers, and its report has their number. The study
+``studies/torch_models.py`` adds up the parts of a whole model.
 
-Routers choose experts by their data in functional mode. In timing mode the choice is PyTorch's on
-the same data; for a full model the one in ``routing``, or a drawn one.
+In functional mode, routers choose experts by their data. In timing mode, the choice is PyTorch's on
+the same data. For a full model it is the choice in ``routing``, or a random one.
 
-Needs the extra torch.
+It needs the extra torch.
 
 Run:      python -m fabric run programs/torch_model.py -p model=qwen3 --mode functional
           python -m fabric run programs/torch_model.py -p size=full -p part=layers -p phase=decode
@@ -72,32 +72,33 @@ def build(
     """Import the model.
 
     Args:
-        model: its family.
+        model: the family of the model.
         size: ``tiny``, or the size of a published model (``layers/torch_sizes.py``).
         phase: ``prefill`` reads prompts, ``decode`` makes a token for every request.
         part: the whole ``model``, only some ``layers``, or its ``ends``.
-        batch: requests.
-        context: tokens of every request: its prompt, or its cache.
+        batch: the number of requests.
+        context: tokens of the prompt or the cache of every request.
         kv: an .npy file of cache lengths in tokens for decode, instead of ``context``.
-        layers: their number; if None, all for the model, one for the layers.
-        first_layer: the number of the first one: the layers of Gemma 3 differ.
-        dtype: of weights and activations; PyTorch computes with the first two.
-        weights: a safetensors file, or a folder of several; if None, drawn for tiny models.
-        routing: an .npz file with an array data, [tokens, experts of a token], for timing mode.
-        weight_dtype: of weights in memory, narrower than ``dtype``; for timing mode only. If
-            None, ``dtype``.
-        tile_rows: rows of an activation's tile.
-        tile_cols: columns of a weight's tile.
+        layers: the number of layers; if None, all for the model and one for the layers.
+        first_layer: the number of the first layer. The layers of Gemma 3 differ.
+        dtype: the type of weights and activations. PyTorch computes with the first two.
+        weights: a safetensors file, or a folder of several; if None, random for tiny models.
+        routing: an .npz file with an array data, [tokens, experts per token], for timing mode.
+        weight_dtype: the type of weights in memory, narrower than ``dtype``, for timing mode only;
+            ``dtype`` if None.
+        tile_rows: rows of a tile of activations.
+        tile_cols: columns of a tile of weights.
         tile_inner: inner dimension of products that are summed tile by tile.
         tile_keys: rows of a tile of keys and values.
-        units: how many share the columns of a product with weights.
-        attention_regions: how many share the work of an attention.
-        order: of matrix products: what stays, ``weight``, ``row`` or ``output``.
-        ragged: tiles of an expert's tokens, ``static`` or ``dynamic``.
-        regions: how many share the experts; one per expert if None.
+        units: the number of units that share the columns of a product with weights.
+        attention_regions: the number of regions that share the work of an attention.
+        order: the operand of matrix products that stays: ``weight``, ``row`` or ``output``.
+        ragged: the tiles of an expert's tokens, ``static`` or ``dynamic``.
+        regions: the number of regions that share the experts; one per expert if None.
         on_chip_bytes: the most bytes for buffers between kernels; no limit if None.
-        flops_per_cycle: of all compute units together; the hardware's for each if None.
-        seed: of all data.
+        flops_per_cycle: FLOPs per cycle of all compute units together; if None, each unit has the
+            hardware's.
+        seed: for all data.
     """
     sizes = (TINY if size == "tiny" else FULL)[model]
     chosen = _layers(part, layers, first_layer, layers_of(sizes))
@@ -117,8 +118,10 @@ def build(
             f"dtype is {dtype}, in which PyTorch does not compute: expected a model without weights"
         )
     parts, loading, importing = _needing_torch()
-    wanted = None if size == "full" else seed
-    loaded = loading.model_of(FAMILIES[model], sizes, chosen, dtype, weights=weights, seed=wanted)
+    weight_seed = None if size == "full" else seed
+    loaded = loading.model_of(
+        FAMILIES[model], sizes, chosen, dtype, weights=weights, seed=weight_seed
+    )
     if phase == "decode":
         called = parts.decoding(loaded, part, lengths, seed)
     else:
@@ -178,15 +181,15 @@ def _routings(
 
 
 def _layers(
-    part: Literal["model", "layers", "ends"], layers: int | None, first: int, there: int
+    part: Literal["model", "layers", "ends"], layers: int | None, first: int, available: int
 ) -> range:
     if part == "ends":
         if layers is not None:
             raise ConfigurationError(f"layers is {layers}: expected none with part=ends")
         return range(0)
-    count = (there - first if part == "model" else 1) if layers is None else layers
-    if count < 1 or first + count > there:
+    count = (available - first if part == "model" else 1) if layers is None else layers
+    if count < 1 or first + count > available:
         raise ConfigurationError(
-            f"first_layer is {first} and layers is {count}: expected layers of {there}"
+            f"first_layer is {first} and layers is {count}: expected layers of {available}"
         )
     return range(first, first + count)

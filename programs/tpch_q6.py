@@ -1,15 +1,15 @@
-"""TPC-H query 6: the revenue of discounted items of one year, from all rows or from its pieces.
+"""TPC-H query 6: the revenue of discounted items of one year, from all rows or from some pieces.
 
 Rows are in the order of shipping, with dates up to ``late`` days off. ``scan`` reads four columns
-of every row. ``sparse`` reads the dates, and the four columns only of pieces that have a row of the
-year: a Partition by the dates. Numbers are integers (cents, hundredths, days), so that the sum is
-exact. Columns are drawn as in the benchmark's specification (4.2.3), the price as the quantity
+of every row. ``sparse`` reads all dates, and the four columns only of pieces that have a row of the
+year, which a Partition selects. Numbers are integers (cents, hundredths, days), so that the sum is
+exact. Columns are drawn as in the benchmark's specification (4.2.3). The price is the quantity
 times 900 to 1,100 dollars.
 
 Timing mode has no dates to compare. It takes the pieces of the year that ``build`` computes.
 
 Run:      python -m fabric run programs/tpch_q6.py -p rows=2048 -p columns=scan
-Computes: y = sum(price * discount) over the rows of 1994 with a discount of 5 to 7 of 100 and a
+Computes: y = sum(price * discount) over the rows of 1994 with a discount of 5 to 7 percent and a
           quantity below 24
 """
 
@@ -39,18 +39,18 @@ from operators import (
 )
 from operators.rtl import description
 
-DAYS = 2526  # of shipping, from 1992-01-02 to 1998-12-01
-YEAR = (730, 1095)  # of 1994: the first day and the day after the last one, since 1992-01-02
+DAYS = 2526  # days of shipping, from 1992-01-02 to 1998-12-01
+YEAR = (730, 1095)  # the first day of 1994, and the first day after it, from 1992-01-02
 
 Column = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class HasYear(Function):
-    """Whether a piece has a row of the year: stream 1, else 0; two comparisons a row.
+    """Select stream 1 for a piece that has a row of the year, otherwise 0; two comparisons per row.
 
     Attributes:
-        given: whether each piece has one, for timing mode.
+        given: for each piece, whether it has a row of the year, for timing mode.
     """
 
     mixed_types: ClassVar = True
@@ -73,7 +73,7 @@ class HasYear(Function):
 
 @dataclass(frozen=True)
 class Revenue(Function):
-    """The revenue of the rows of a piece; eight operations a row."""
+    """Compute the revenue of a piece, in eight operations per row."""
 
     operands: ClassVar = 4
 
@@ -102,11 +102,11 @@ def build(
     """Wire the query.
 
     Args:
-        rows: of the table, a multiple of the piece.
+        rows: rows of the table, a multiple of ``piece``.
         piece: rows that are read at a time.
         columns: ``scan`` reads all columns of all pieces, ``sparse`` only of pieces of the year.
         late: days by which a row may be out of order.
-        seed: of the table.
+        seed: for the table.
     """
     if rows % piece:
         raise ConfigurationError(f"rows is {rows}: expected a multiple of {piece}")
@@ -144,8 +144,8 @@ def _table(rows: int, late: int, seed: int) -> tuple[Column, ...]:
     dates = np.linspace(0, DAYS, rows, endpoint=False) + random.integers(-late, late + 1, rows)
     quantity = random.integers(1, 51, rows)
     price = quantity * random.integers(90_000, 110_000, rows)
-    drawn = np.clip(dates, 0, DAYS - 1), random.integers(0, 11, rows), quantity, price
-    return tuple(each.astype(np.int32) for each in drawn)
+    columns = np.clip(dates, 0, DAYS - 1), random.integers(0, 11, rows), quantity, price
+    return tuple(column.astype(np.int32) for column in columns)
 
 
 def _load(column: Column, piece: int) -> RandomOffChipLoad:

@@ -1,1 +1,1 @@
-"""Hardware functions that are not among STeP's: programs define them as users do theirs."""
+"""Hardware functions that STeP does not have. Programs define them as users define their own."""

@@ -1,4 +1,4 @@
-"""Hardware functions of a decoder layer that are not among STeP's: norm and rotary embedding."""
+"""Hardware functions of a decoder layer that STeP does not have: norm and rotary embedding."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class RmsNorm(Function):
-    """Divide every ``width`` neighbours of a row by their root mean square; 4 operations each.
+    """Divide every ``width`` neighbours of a row by their root mean square, 4 operations each.
 
-    Its learnt factors are left to the weights behind it, which may hold them.
+    The learnt factors of the norm can be multiplied into the weights behind it.
 
     Shapes:
         x: R x C, where ``width`` divides C; result: the same.
@@ -39,7 +39,7 @@ class RmsNorm(Function):
         return x
 
     def flops(self, x: Tile) -> Dim:
-        """Square and add, then scale; the root counts as one more."""
+        """Count a square, a sum, a root and a division for every number."""
         return 4 * x.rows * x.cols
 
     def apply(self, x: Tile) -> Tile:
@@ -56,10 +56,10 @@ class RmsNorm(Function):
 
 @dataclass(frozen=True)
 class Rotary(Function):
-    """Turn pairs of columns by angles that grow with the position; 3 operations an element.
+    """Rotate pairs of columns by angles that grow with the position, 3 operations per element.
 
-    Column i of a head and column i + width / 2 are a pair, turned by
-    ``position / base ** (2 * i / width)``. Sines and cosines, times ``scale``, come from a table on
+    Column i of a head and column i + width / 2 are a pair, which is rotated by
+    ``position / base ** (2 * i / width)``. Sines and cosines, times ``scale``, come from a table in
     the unit.
 
     Shapes:
@@ -67,8 +67,8 @@ class Rotary(Function):
 
     Attributes:
         width: columns of a head, even.
-        base: of the angles.
-        scale: of the result.
+        base: the base of the angles.
+        scale: the factor of the result.
     """
 
     operands: ClassVar = 2
@@ -91,7 +91,7 @@ class Rotary(Function):
         return x
 
     def flops(self, x: Tile, positions: Tile) -> Dim:
-        """Two products and a sum for every element."""
+        """Count two products and a sum for every element."""
         return 3 * x.rows * x.cols
 
     def apply(self, x: Tile, positions: Tile) -> Tile:

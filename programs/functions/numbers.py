@@ -13,7 +13,7 @@ from operators.rtl import description
 
 @dataclass(frozen=True)
 class NumberOf(Function):
-    """The stream that a one-hot selector names; one cycle, in both modes."""
+    """Convert a one-hot selector to the number of the stream that it names, in one cycle."""
 
     fixed_cycles: ClassVar = 1
 
@@ -21,8 +21,8 @@ class NumberOf(Function):
         match operands:
             case (SelectorType(hits=1),):
                 return operands
-        found = " and ".join(map(str, operands))
-        raise ShapeError(f"{name} is given {found}: expected a one-hot selector")
+        types = " and ".join(map(str, operands))
+        raise ShapeError(f"{name} is given {types}: expected a one-hot selector")
 
     def infer(self, selector: SelectorType) -> TileType:
         return INTEGER

@@ -16,9 +16,9 @@ from operators.rtl import description
 
 @dataclass(frozen=True)
 class Gates(Function):
-    """The softmax over the ``top_k`` largest numbers of a row, 0 for all other numbers.
+    """Compute the softmax over the ``top_k`` largest numbers of a row, and 0 for the others.
 
-    E numbers take 6 * E operations (exp 4, sum, division) and ``top_k * E`` comparisons.
+    A row of E numbers takes 6 * E operations (exp 4, sum, division) and ``top_k * E`` comparisons.
 
     Shapes:
         logits: R x E; result: the same.
@@ -32,7 +32,6 @@ class Gates(Function):
         return logits
 
     def flops(self, logits: Tile) -> Dim:
-        """Comparisons and the softmax."""
         return (6 + self.top_k) * logits.rows * logits.cols
 
     def apply(self, logits: Tile) -> Tile:
@@ -53,10 +52,9 @@ class Gates(Function):
 
 @dataclass(frozen=True)
 class Chosen(Function):
-    """The experts with the largest gates, as a selector; without data the given ones.
+    """Select the experts with the largest gates, in one cycle, since Gates has compared them.
 
-    Timing mode has no gates: there the second operand is the choice. One cycle, since Gates has
-    compared already.
+    Timing mode has no gates, so the second operand is the choice.
 
     Shapes:
         gates: 1 x E; given: a selector of E; result: a selector of E.
@@ -67,14 +65,13 @@ class Chosen(Function):
     top_k: int
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[ValueType, ...]:
-        """Return the types of a row of gates and a selector."""
         match operands:
             case (TileType(rows=1, cols=int(experts)), SelectorType(width=width)):
                 if experts == width:
                     return operands
-        found = " and ".join(map(str, operands))
+        types = " and ".join(map(str, operands))
         raise ShapeError(
-            f"{name} is given {found}: expected a row of gates and a selector of as many"
+            f"{name} is given {types}: expected a row of gates and a selector of as many"
         )
 
     def infer(self, gates: TileType, given: SelectorType) -> SelectorType:
@@ -92,13 +89,10 @@ class Chosen(Function):
 
 @dataclass(frozen=True)
 class Weigh(Function):
-    """A row times the gate of one expert; one operation an element.
+    """Multiply a row by the gate of ``expert``, one operation per element.
 
     Shapes:
         gates: 1 x E; row: 1 x D; result: 1 x D.
-
-    Attributes:
-        expert: which gate.
     """
 
     operands: ClassVar = 2
@@ -109,7 +103,6 @@ class Weigh(Function):
         return row
 
     def flops(self, gates: Tile, row: Tile) -> Dim:
-        """One product an element."""
         return row.rows * row.cols
 
     def apply(self, gates: Tile, row: Tile) -> Tile:
@@ -123,6 +116,6 @@ class Weigh(Function):
 
 
 def _largest(numbers: np.ndarray, count: int) -> NDArray[np.int64]:
-    """Return the places of the largest numbers of each row; of equal ones the first."""
+    """Return the places of the largest numbers of each row, and the first of equal numbers."""
     order: NDArray[np.int64] = np.argsort(-numbers, axis=1, kind="stable")
     return order[:, :count]

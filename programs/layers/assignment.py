@@ -10,18 +10,18 @@ from operators import Consumer, Flatten, Partition, Reassemble, Selectors
 
 
 def assigned(free: Stream, count: int, regions: int) -> Stream:
-    """Return the region of each of ``count`` requests: all in turn, then the first free one.
+    """Return the region of each request: one for each region first, then the first free region.
 
     Args:
-        free: [count], a one-hot selector for each request that a region is done with.
-        count: of the requests.
-        regions: how many there are.
+        free: [count], a one-hot selector of a region for each request that the region completes.
+        count: the number of requests.
+        regions: the number of regions.
 
     Returns:
         [1, count] of one-hot selectors.
     """
     started = min(regions, count)
-    # The last tokens have no request.
+    # No request is left for the regions that become free last.
     spare = np.repeat([1, 0], [count - started, started])
     unused, asking = Partition(2)(free, Flatten(0, 1)(stated(spare, 2)))
     Consumer()(unused)
@@ -31,5 +31,5 @@ def assigned(free: Stream, count: int, regions: int) -> Stream:
 
 
 def stated(numbers: NDArray[np.int64], width: int) -> Stream:
-    """[1, len(numbers)] of one-hot selectors."""
+    """Return one-hot selectors of ``numbers``, [1, len(numbers)]."""
     return Selectors(numbers[:, np.newaxis], width)()

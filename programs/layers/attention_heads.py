@@ -1,7 +1,7 @@
-"""Attention over all heads: pairs of a head and a request are dealt to regions and collected.
+"""Attention over all heads: pairs of a head and a request are assigned to regions and collected.
 
-B requests, H key-value heads, G query heads each, of d columns; P = H * B pairs, head by head. b is
-the number of pairs of one region.
+B requests; H key-value heads with G query heads each, of d columns; P = H * B pairs, head by head;
+b pairs of one region.
 """
 
 from __future__ import annotations
@@ -39,44 +39,44 @@ from operators import (
 def attend(
     program: Program, step: Step, layer: Layer, layout: Layout, projected: Sequence[Stream]
 ) -> list[Stream]:
-    """Attend to the caches of all pairs; return per head [1] of B x (G * d).
+    """Attend to the caches of all pairs. Return [1] of B x (G * d) for each head.
 
-    ``projected`` are queries, [1, H] of B x (G * d), keys and values, [1, H] of B x d.
+    ``projected`` are queries, [1, H] of B x (G * d), and keys and values, [1, H] of B x d.
     """
     requests, heads = len(step.lengths), step.attention.key_heads
     pairs, regions = requests * heads, layout.attention_regions
     region_of = _regions(step, layout)
     tokens: list[Feedback] = []
     if region_of is None:
-        # Every region asks for the next pair with one token a pair.
+        # After each pair, a region sends a token to get the next.
         tokens = [
             Feedback(StreamType((program.symbol(f"D_{layer.name}region[{region}]"),), INTEGER))
             for region in range(regions)
         ]
-        _, free = EagerMerge(name=f"{layer.name}free")(tokens)  # [P], which region became free
+        _, free = EagerMerge(name=f"{layer.name}free")(tokens)  # [P], the region that became free
         places = assigned(free, pairs, regions)  # [1, P]
         order = selectors_of(kept_numbers(places), regions)  # [1, P]
     else:
         places, order = stated(region_of, regions), stated(region_of, regions)  # [1, P]
     rows = [FlatMap(SplitRows())(each) for each in projected]  # [1, P] of 1 x (G * d), 1 x d
     shares = [Partition(regions)(each, places) for each in (*rows, *_metadata(step, layer))]
-    results, shared = [], []
-    for region, given in enumerate(zip(*shares, strict=True)):
+    results, tiles_of = [], []
+    for region, share in enumerate(zip(*shares, strict=True)):
         name = f"{layer.name}region_{region}"
-        # A block waits for its region: the next ones are not to wait behind it.
-        own = [_all(each) for each in given] if layout.parallelisation == "coarse" else given
+        # A block waits for its region. The buffers let the next blocks pass.
+        own = [_all(each) for each in share] if layout.parallelisation == "coarse" else share
         tiles, result = attention_region(name, _requests(step, own), layer.caches)
         results.append(_all(result))  # [b] of G x d
-        shared.append(tiles)
+        tiles_of.append(tiles)
         if region_of is None:
             tokens[region].connect(Accum(SignalAllRead(), name=f"{name}_ask")(tiles))  # [b]
         else:
             _bind(program, step, layer, tiles, region_of == region)
     if region_of is None:
-        # The share of each region is unknown, only their sum.
-        program.bind(sum(tiles.shape[0] for tiles in shared), pairs)
+        # The run decides the share of each region, but their sums are known.
+        program.bind(sum(tiles.shape[0] for tiles in tiles_of), pairs)
         read = heads * int(_tiles(step, layer).sum())
-        program.bind(sum(tiles.type.count for tiles in shared), read)
+        program.bind(sum(tiles.type.count for tiles in tiles_of), read)
     joined = Reassemble(name=f"{layer.name}in_order")(results, order)  # [1, P, 1] of G x d
     return _by_head(step, Flatten(0, 1)(joined))
 
@@ -94,7 +94,7 @@ def _regions(step: Step, layout: Layout) -> NDArray[np.int64] | None:
 
 
 def _tiles(step: Step, layer: Layer) -> NDArray[np.int64]:
-    """Return the cache tiles of each request, with room for the new token."""
+    """Return the number of cache tiles of each request, with room for the new token."""
     rows = layer.caches.rows
     tiles: NDArray[np.int64] = (step.lengths + rows) // rows
     return tiles
@@ -119,8 +119,8 @@ def _bind(
     program.bind(mean, Fraction(read, max(count, 1)))
 
 
-def _requests(step: Step, given: Sequence[Stream]) -> Requests:
-    queries, keys, values, numbers, lengths, offsets = given
+def _requests(step: Step, share: Sequence[Stream]) -> Requests:
+    queries, keys, values, numbers, lengths, offsets = share
     heads = FlatMap(SplitTiles(1, step.attention.head_dim))(queries)  # [b, G] of 1 x d
     tiles = Accum(RetileRow())(heads)  # [b] of G x d
     tiles, keys, values = (Promote(0)(each) for each in (tiles, keys, values))  # [b, 1]
@@ -128,12 +128,12 @@ def _requests(step: Step, given: Sequence[Stream]) -> Requests:
 
 
 def _all(source: Stream) -> Stream:
-    """Keep all elements of [b] until the last one has come."""
+    """Buffer all elements of [b] until the last one has arrived."""
     return Flatten(0, 1)(kept(Promote()(source))).assume(*source.shape)
 
 
 def _by_head(step: Step, pairs: Stream) -> list[Stream]:
-    """[1, P] of G x d -> per head [1] of B x (G * d)."""
+    """Return [1] of B x (G * d) for each head, from [1, P] of G x d."""
     size, heads = step.attention, step.attention.key_heads
     parts, _ = Reshape(size.queries)(FlatMap(SplitRows())(pairs))  # [1, P, G] of 1 x d
     rows, _ = Reshape(len(step.lengths))(Accum(RetileCol())(parts))  # [1, H, B] of 1 x (G * d)

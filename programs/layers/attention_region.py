@@ -1,7 +1,7 @@
-"""One region of decode attention: the requests it is given, one after the other.
+"""One region of decode attention, which serves its requests one after the other.
 
-b is the number of requests of the region, n the cache tiles of one request (ragged), N the rows
-of a cache tile, d the head dimension, h the query heads that share a key-value head.
+b requests of the region; n cache tiles of one request (ragged); N rows of a cache tile; d columns
+of a head; h query heads that share a key-value head.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Caches:
     """The key-value caches in off-chip memory.
 
     Attributes:
-        keys, values: [requests * stride * rows, d]: every request has room for ``stride`` tiles.
-        stride: tiles from one request's cache to the next one's.
+        keys, values: [requests * stride * rows, d]. Every request has room for ``stride`` tiles.
+        stride: tiles from the cache of a request to the cache of the next request.
         outputs: the names under which keys and values are stored.
     """
 
@@ -58,10 +58,10 @@ class Requests:
 
     Attributes:
         queries: [b, 1] of h x d.
-        keys, values: [b, 1] of 1 x d, of the new token.
-        numbers: [b], which requests they are.
+        keys, values: [b, 1] of 1 x d, for the new token.
+        numbers: [b], the numbers of the requests.
         lengths: [b], tiles of the cache with the new token.
-        offsets: [b], rows of the last tile that are there before it.
+        offsets: [b], the rows of the last tile that are filled before the new token.
     """
 
     queries: Stream
@@ -73,11 +73,11 @@ class Requests:
 
 
 def attention_region(name: str, given: Requests, caches: Caches) -> tuple[Stream, Stream]:
-    """Compute ``softmax(q @ k.T) @ v`` for every request; no scaling, no maximum.
+    """Compute ``softmax(q @ k.T) @ v`` for every request, without scaling and without a maximum.
 
     Returns:
-        The key tiles of all requests as they are loaded, [b, n] of N x d, and the results, [b] of h
-        x d in memory.
+        The loaded key tiles of all requests, [b, n] of N x d, and the results in on-chip memory,
+        [b] of h x d.
     """
     loaded, keys = _cache(f"{name}_keys", given, given.keys, 0, caches)  # [b, n] of N x d
     _, values = _cache(f"{name}_values", given, given.values, 1, caches, loaded.shape)
@@ -99,18 +99,18 @@ def _cache(
     caches: Caches,
     tiles: tuple[Dim, ...] | None = None,
 ) -> tuple[Stream, Stream]:
-    """Read the cache of every request, add the new token to its last tile, and write that back.
+    """Read the cache of every request, and write its last tile back with the new token.
 
     Args:
         name: the prefix of the operators' names.
         given: the requests.
         token: [b, 1] of 1 x d.
-        which: 0 for the cache of the keys, 1 for the cache of the values.
-        caches: of all requests.
-        tiles: the [b, n] of the other cache, of equal length; None for the first cache.
+        which: 0 for the cache of keys, 1 for the cache of values.
+        caches: the caches of all requests.
+        tiles: the shape [b, n] of the other cache, which is equal; None for the first cache.
 
     Returns:
-        The tiles as they are loaded, and with the new token; both [b, n] of N x d.
+        The loaded tiles, and the tiles with the new token, both [b, n] of N x d.
     """
     cache, output = (caches.keys, caches.values)[which], caches.outputs[which]
     tile = (caches.rows, cache.shape[1])
@@ -127,7 +127,7 @@ def _cache(
     opened = Map(SetOffset(), name=f"{name}_offset")(last, given.offsets)  # [b] of N x d
     added = Map(RowAppend(), name=f"{name}_append")(opened, Flatten(0, 1)(token))  # [b] of N x d
     home = Map(CacheWriteAddress(caches.stride), name=f"{name}_home")(given.numbers, given.lengths)
-    # One slot more in front of the store, so that it does not hold up the tile's other reader.
+    # This adds a slot in front of the store, so that the store does not stall the other reader.
     (written_back,) = Broadcast(1)(added)
     RandomOffChipStore(output, cache, tile, buffered=4, name=f"{name}_store")(home, written_back)
     joined = Reassemble(name=f"{name}_join")([added, others], place)  # [b, n, 1] of N x d

@@ -1,4 +1,4 @@
-"""Lengths of the key-value caches: read from a file and checked, or drawn."""
+"""Lengths of the key-value caches, from a file or random."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LONGEST_READ = 2**31 - 1
 
 
 def draw_lengths(requests: int, seed: int) -> NDArray[np.int64]:
-    """Return lengths in tokens: log-normal around 1,024, spread 1, at most 8,192."""
+    """Return random lengths in tokens: log-normal, median 1,024, spread 1, at most 8,192."""
     random = np.random.default_rng((seed, 0))
-    drawn = random.lognormal(np.log(MEDIAN_TOKENS), SPREAD, requests)
-    return np.minimum(drawn, LONGEST_TOKENS).astype(np.int64)
+    lengths = random.lognormal(np.log(MEDIAN_TOKENS), SPREAD, requests)
+    return np.minimum(lengths, LONGEST_TOKENS).astype(np.int64)
 
 
 def read_lengths(file: Path | str, requests: int | None) -> NDArray[np.int64]:
-    """Return the first ``requests`` lengths in ``file``, all if None."""
+    """Return the first ``requests`` lengths in ``file``; all if None."""
     who = f"cache-length file {file}"
     lengths = load(file, who, "an .npy file of lengths")
     if lengths.ndim != 1 or not np.issubdtype(lengths.dtype, np.integer):

@@ -1,7 +1,7 @@
 """Random inputs and weights of a decoder's layers, drawn when functional mode needs them.
 
-B requests, D the hidden dimension, E experts, k per token; H key-value heads with G query heads of
-d columns each. ``decoder_reference`` computes the expected results.
+B requests; D columns of a token; E experts, k per token; H key-value heads with G query heads each,
+of d columns. ``decoder_reference`` computes the expected results.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from operators import Tensor
 Array = NDArray[np.float32]
 
 PLANTED = 8.0
-"""The part of a token along each of its experts' directions; the rest has a deviation of 1."""
+"""The length of a token along the direction of each of its experts, if other parts deviate by 1."""
 
 
 class DecoderData:
-    """Inputs and weights of layers one after the other, in float32.
+    """Inputs and weights of consecutive layers, in float32.
 
-    Routers choose by their inputs, and still make the wanted choice: the columns of a router are
-    directions, and a token lies far in the directions of its experts.
+    Routers choose by their inputs, but make the choice of ``choices``: the columns of a router are
+    directions of experts, and a token lies far in the directions of its own experts.
 
     Attributes:
         x: [B, D], the input of the first layer.
@@ -47,10 +47,10 @@ class DecoderData:
         first_layer: int,
         seed: int,
     ) -> None:
-        """Draw nothing yet.
+        """Prepare the data without drawing them.
 
-        ``lengths`` are the tokens in the caches, [B]; ``choices`` the experts of each token, [B,
-        k], for each layer.
+        ``lengths`` are the tokens in the caches, [B]. ``choices`` are the experts of each token for
+        each layer, [B, k].
         """
         self._size, self._attention, self._seed = size, attention, seed
         self._choices, self._first = choices, first_layer
@@ -107,7 +107,7 @@ class DecoderData:
 
     @cached_property
     def _directions(self) -> list[Array]:
-        """The directions of each layer's experts, [D, E]; orthogonal if D is large enough."""
+        """The directions of the experts of each layer, [D, E], orthogonal if D is large enough."""
         hidden, experts = self._size.hidden, self._size.experts
         count = len(self._choices)
         random = np.random.default_rng((self._seed, 5))
@@ -116,7 +116,7 @@ class DecoderData:
             columns, _ = np.linalg.qr(columns)
         else:
             columns /= np.sqrt(hidden)
-        return [each.astype(np.float32) for each in np.split(columns, count, axis=1)]
+        return [part.astype(np.float32) for part in np.split(columns, count, axis=1)]
 
     def _directions_of(self, index: int) -> Array:
         return self._directions[index]

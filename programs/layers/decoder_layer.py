@@ -1,6 +1,6 @@
 r"""One layer of a decoder, for one new token of every request.
 
-B requests, D the hidden dimension, H key-value heads with G query heads of d columns each.
+B requests; D columns of a token; H key-value heads with G query heads each, of d columns.
 
     x ---- norm -- pack -- q, k, v per head -- norm, rotary -- attention -- back, summed over heads
      \                                                                        |
@@ -26,7 +26,7 @@ from operators import Accum, Add, Flatten, Map, Reassemble, RetileRow
 
 
 def decoder_layer(program: Program, step: Step, layer: Layer, layout: Layout, x: Stream) -> Stream:
-    """Compute one layer: [1, B] of 1xD -> [1, B] of 1xD."""
+    """Compute one layer, from [1, B] of 1xD to [1, B] of 1xD."""
     name = layer.name
     width = layer.router.shape[0]
     projected = _projected(step, layer, layout, _normalised(f"{name}attention", x, width))
@@ -35,22 +35,18 @@ def decoder_layer(program: Program, step: Step, layer: Layer, layout: Layout, x:
         project_back(f"{name}output_{head}", each, weights, layout.tile_p)
         for head, (each, weights) in enumerate(zip(heads, layer.output, strict=True))
     ]  # per head [1] of BxD
-    attended = rows_of(_total(parts))
+    total, *others = parts
+    for part in others:
+        total = Map(Add())(total, part)
+    attended = rows_of(total)
     h = Map(Add(), name=f"{name}add_attention")(kept(x), attended)  # [1, B] of 1xD
     packed = _normalised(f"{name}experts", h, width)  # [1] of BxD
     mixed = mixture(program, layer, layout, packed)  # [1, B] of 1xD
     return Map(Add(), name=f"{name}add_experts")(kept(h), mixed)
 
 
-def _total(parts: list[Stream]) -> Stream:
-    total, *others = parts
-    for each in others:
-        total = Map(Add())(total, each)
-    return total
-
-
 def _normalised(name: str, rows: Stream, width: int) -> Stream:
-    """[1, B] of 1xD -> [1] of BxD."""
+    """Normalise and pack rows, from [1, B] of 1xD to [1] of BxD."""
     normal = Map(RmsNorm(width), name=f"{name}_norm")(rows)
     return Accum(RetileRow(), name=f"{name}_pack")(normal)
 

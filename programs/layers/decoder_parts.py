@@ -19,14 +19,13 @@ Parallelisation: TypeAlias = Literal["coarse", "interleaved", "dynamic"]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a layer is tiled and spread over units.
+    """The tiles of a layer, and its distribution over units.
 
     Attributes:
         tile_n: rows of a packed tile of an expert; None for one tile of all its tokens.
         tile_f: columns of a weight tile of an expert.
         tile_p: columns of a weight tile of a projection.
-        parallelisation: how (request, head) pairs are assigned to the regions of the attention.
-        attention_regions: how many there are.
+        parallelisation: how pairs of a head and a request are assigned to attention regions.
     """
 
     tile_n: int | None
@@ -40,17 +39,16 @@ class Layout:
 class Layer:
     """The tensors of one layer in off-chip memory.
 
-    D is the hidden dimension, E the number of experts; G query heads of d columns share a key-value
-    head.
+    D columns of a token; E experts; G query heads of d columns share a key-value head.
 
     Attributes:
-        name: the prefix of the layer's operators' names.
+        name: the prefix of the names of operators.
         choice: [B, k], the experts of each token.
-        queries: per key-value head, [D, G * d].
-        keys, values: per key-value head, [D, d].
-        output: per key-value head, [G * d, D].
+        queries: weights for each key-value head, [D, G * d].
+        keys, values: weights for each key-value head, [D, d].
+        output: weights for each key-value head, [G * d, D].
         router: [D, E].
-        caches: of the pairs (head, request), head by head.
+        caches: the caches of all pairs of a head and a request, head by head.
     """
 
     name: str
@@ -69,8 +67,9 @@ class Step:
     """The inputs that all layers of a decode step share.
 
     Attributes:
-        lengths: [B], tokens in the caches before the step, which are also the new positions.
-        positions: the same in off-chip memory, [B, 1].
+        lengths: [B], tokens in the caches before the step, which are also the positions of the new
+            tokens.
+        positions: the same numbers in off-chip memory, [B, 1].
     """
 
     attention: Attention

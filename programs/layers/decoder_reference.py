@@ -16,7 +16,7 @@ Wide = NDArray[np.float64]
 
 
 class _Result(NamedTuple):
-    """The output of one layer, and its caches with the new token, as they are stored."""
+    """The output of a layer, and its stored caches with the new token."""
 
     y: Wide
     keys: Wide
@@ -24,15 +24,15 @@ class _Result(NamedTuple):
 
 
 def outputs(data: DecoderData) -> dict[str, Callable[[], Wide]]:
-    """Return the expected value of each stored output, by its name; each layer is computed once."""
+    """Return functions that compute each stored output, by name. Each layer is computed once."""
 
     @cache
     def results() -> list[_Result]:
-        x, found = data.x.array.astype(np.float64), []
+        x, of_layers = data.x.array.astype(np.float64), []
         for layer in data.layers:
-            found.append(_layer(data.step, layer, x))
-            x = found[-1].y
-        return found
+            of_layers.append(_layer(data.step, layer, x))
+            x = of_layers[-1].y
+        return of_layers
 
     def keys(index: int) -> Wide:
         return results()[index].keys
@@ -67,17 +67,17 @@ def _attention(step: Step, layer: Layer, x: Wide) -> tuple[Wide, Wide, Wide]:
         for request, length in enumerate(step.lengths.tolist()):
             own_keys = keys.reshape(shape)[head, request]
             own_values = values.reshape(shape)[head, request]
-            own_keys[length] = _turned(key[request], length, size.rotary_base)
+            own_keys[length] = _rotated(key[request], length, size.rotary_base)
             own_values[length] = value[request]
-            scores = _turned(query[request], length, size.rotary_base) @ own_keys[: length + 1].T
+            scores = _rotated(query[request], length, size.rotary_base) @ own_keys[: length + 1].T
             powers = np.exp(scores / np.sqrt(size.head_dim))
             mean = powers @ own_values[: length + 1] / powers.sum(axis=1, keepdims=True)
             result[request] += mean.reshape(-1) @ layer.output[head].array
     return result, keys, values
 
 
-def _turned(rows: Wide, position: int, base: float) -> Wide:
-    """Turn each pair of columns, as one complex number, by the angle of the position."""
+def _rotated(rows: Wide, position: int, base: float) -> Wide:
+    """Rotate each pair of columns, as a complex number, by the angle of the position."""
     half = rows.shape[-1] // 2
     angles = position * base ** (-np.arange(half) / half)
     pairs = (rows[..., :half] + 1j * rows[..., half:]) * np.exp(1j * angles)

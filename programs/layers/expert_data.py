@@ -1,6 +1,6 @@
 """Random inputs and weights of a mixture-of-experts layer, and its expected result.
 
-B tokens, each for k of the experts; D is the hidden dimension.
+B tokens with k experts each; D columns of a token.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from operators import Elements, Tensor
 
 
 class LayerData:
-    """Numbers that are drawn when functional mode asks for them, in float32.
+    """Random numbers in float32, drawn when functional mode needs them.
 
     Weights are drawn once, for the run and for ``y``, and stay in memory until ``y`` has used them.
 
     Attributes:
         router: [B, k], a softmax over the experts of each token.
-        weights: of each region, the same number of neighbouring experts.
+        weights: the weights of each region, which has equally many neighbouring experts.
     """
 
     def __init__(
         self, size: Model, choice: NDArray[np.int64], regions: int, dtype: np.dtype, seed: int
     ) -> None:
-        """Draw nothing yet; ``choice`` are the experts of each token, [B, k]."""
+        """Prepare the data without drawing them. ``choice`` has each token's experts, [B, k]."""
         self._size = size
         self._choice = choice
         self._dtype = dtype
@@ -47,10 +47,10 @@ class LayerData:
         self._kept = [_held(each) for each in self.weights]
 
     def y(self) -> NDArray[np.float64]:
-        """The expected result, [B, D]; the weights of a region are dropped after use."""
+        """Return the expected result, [B, D]. The weights of a region are dropped after use."""
         x, router = self.x.array.astype(np.float64), self.router.array.astype(np.float64)
         result = np.zeros_like(x)
-        # One set for all experts: fresh matrices would take as long as the products.
+        # All experts share these matrices, since allocating new ones takes as long as the products.
         up, gate, down = wide = [np.empty(part.shape[1:]) for part in _parts(self.weights[0])]
         self._kept.reverse()
         for members, weights in zip(self._regions, self.weights, strict=True):

@@ -1,8 +1,8 @@
-"""SwiGLU experts, each stage wired over all experts (or regions) before the next one.
+"""SwiGLU experts. Each stage is wired for all experts (or regions) before the next stage.
 
 The order in which loads are wired is the order in which the HBM serves them: all up weights, all
-gate weights, all down weights. N is the rows of a packed tile, D the hidden dimension, F the inner
-one; J = F / tile_f weight tiles make up an expert's matrix.
+gate weights, all down weights. N rows of a packed tile; D columns of a token; F columns between up
+and down; J = F / tile_f weight tiles of a matrix.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from operators import (
 
 @dataclass(frozen=True)
 class ExpertWeights:
-    """Weights of the experts of one region, one below the other.
+    """The weights of the experts of one region.
 
     Attributes:
         up, gate: [experts of the region, D, F].
@@ -48,7 +48,7 @@ class ExpertWeights:
 
 
 def pack(routed: Sequence[Stream], rows: int, prefix: str = "") -> list[Stream]:
-    """Pack ``rows`` tokens to a tile, the last tile of an expert padded: [D_i] -> [n_i] of NxD."""
+    """Pack ``rows`` tokens to a tile, and pad the last tile: from [D_i] to [n_i] of NxD."""
     chunks = [Reshape(rows, pad=0.0, outermost=True)(each)[0] for each in routed]  # [c_i, n_i, N]
     chunks = [Flatten(1, 2)(each) for each in chunks]  # [n_i, N] of 1xD
     # [n_i] of NxD
@@ -56,7 +56,7 @@ def pack(routed: Sequence[Stream], rows: int, prefix: str = "") -> list[Stream]:
 
 
 def pack_dynamically(routed: Sequence[Stream], prefix: str = "") -> list[Stream]:
-    """Pack all tokens of an expert into one tile: [D_i] -> [c_i] of D_i x D, c_i = 1 or 0."""
+    """Pack all tokens of an expert into one tile: from [D_i] to [c_i] of D_i x D, c_i = 1 or 0."""
     chunks = [Reshape(1, outermost=True)(each)[0] for each in routed]  # [c_i, D_i, 1]
     chunks = [Flatten(0, 1)(each) for each in chunks]  # [c_i, D_i] of 1xD
     # [c_i] of D_i x D
@@ -69,13 +69,13 @@ def experts(
     """Compute ``(silu(x @ gate) * (x @ up)) @ down`` for every expert.
 
     Args:
-        packed: per expert, [n_i] of NxD.
-        weights: per region, for ``len(packed) / len(weights)`` neighbouring experts.
+        packed: for each expert, [n_i] of NxD.
+        weights: for each region of ``len(packed) / len(weights)`` neighbouring experts.
         tile_f: columns of a weight tile; it divides F.
-        prefix: of the operators' names.
+        prefix: the prefix of operators' names.
 
     Returns:
-        Per expert, [D_i] of 1xD.
+        For each expert, [D_i] of 1xD.
     """
     share = len(packed) // len(weights)
     hidden, inter = weights[0].up.shape[1:]
@@ -83,7 +83,7 @@ def experts(
     if share == 1:
         rows, readings, selectors = list(packed), list(packed), []
     else:
-        # In order of arrival: [n], the sum of the region's n_i, of NxD; and the expert of each.
+        # In order of arrival: [n] of NxD, with n the sum of the region's n_i, and [n] of experts.
         merged = [
             EagerMerge(name=f"{prefix}merge_{i}")(packed[first : first + share])
             for i, first in enumerate(range(0, len(packed), share))
@@ -92,7 +92,7 @@ def experts(
         readings = [ExpertAddresses(tiles)(selector) for selector in selectors]  # [n, J, 1]
 
     def load(name: str, part: Tensor, tile: tuple[int, int], reading: Stream) -> Stream:
-        """[n] or addresses -> [n, J] of weight tiles."""
+        """Return [n, J] of weight tiles, from [n] or from addresses."""
         if share > 1:
             loaded = RandomOffChipLoad(part, tile, name=prefix + name)(reading)
         else:

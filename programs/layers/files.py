@@ -1,4 +1,4 @@
-"""Read arrays from users' files, of limited size, with one sentence for any fault."""
+"""Arrays from users' files. Damaged and oversized files are refused with a clear error."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 
 _MOST_BYTES: Final = 64_000_000
-"""The most bytes of an array, counted while reading; the size in a file's header may be false."""
+"""The most bytes of an array. They are counted while reading, since a header may be wrong."""
 
 _PACKED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The compressions that numpy writes; other ones may expand without a limit per read."""
+"""The compressions that numpy writes. Others may return more bytes than a read asked for."""
 
 _DAMAGED: Final = (
     *(EOFError, ValueError, OverflowError, SyntaxError, RuntimeError, KeyError, MemoryError),
@@ -33,8 +33,8 @@ def load(file: Path | str, who: str, expected: str, member: str | None = None) -
     """Return the array in ``file``, or ``member`` of an archive of arrays.
 
     Raises:
-        ConfigurationError: it cannot be read, is not an array, is larger than 64 MB, or holds
-            objects; the message names the file and ``expected``.
+        ConfigurationError: the file cannot be read, is not an array, is larger than 64 MB, or holds
+            objects.
     """
     path = Path(file)
     try:
@@ -49,13 +49,13 @@ def load(file: Path | str, who: str, expected: str, member: str | None = None) -
             if member is None:
                 return _array(opened)
             with zipfile.ZipFile(opened) as archive:
-                held = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
-                if len(held) < len(archive.infolist()):
+                arrays = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                if len(arrays) < len(archive.infolist()):
                     raise _Refused("holds two arrays of one name")
-                if member in held and held[member].compress_type in _PACKED:
-                    with archive.open(held[member]) as found:
-                        return _array(found)
-            raise _Refused(f"holds {', '.join(held) or 'nothing'}")
+                if member in arrays and arrays[member].compress_type in _PACKED:
+                    with archive.open(arrays[member]) as opened_member:
+                        return _array(opened_member)
+            raise _Refused(f"holds {', '.join(arrays) or 'nothing'}")
     except OSError as error:
         reason = f"cannot be read ({error.strerror or error})"
     except _Refused as error:
@@ -66,15 +66,15 @@ def load(file: Path | str, who: str, expected: str, member: str | None = None) -
 
 
 class _Refused(Exception):  # noqa: N818 - a refusal, with the reason as text
-    """The file is not as expected."""
+    pass
 
 
 def _array(opened: BinaryIO | Any) -> NDArray[Any]:
-    # Read to the end, where zipfile verifies the checksum.
+    # zipfile verifies the checksum at the end.
     content = opened.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise _Refused(f"holds more than {_MOST_BYTES:,} bytes")
-    found: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    if found.dtype.kind not in "biufc":
+    array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    if array.dtype.kind not in "biufc":
         raise ValueError
-    return found
+    return array

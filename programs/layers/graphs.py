@@ -3,7 +3,7 @@
 Zachary's karate club: W. Zachary, An Information Flow Model for Conflict and Fission in Small
 Groups, Journal of Anthropological Research, 1977. Les Miserables: D. Knuth, The Stanford GraphBase,
 1993. Power law: A.-L. Barabasi and R. Albert, Emergence of Scaling in Random Networks, Science,
-1999. All three as networkx has them.
+1999. All three are from networkx.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ NEIGHBOURS = 3
 
 
 def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
-    """Return an undirected graph of networkx without loops; its vertices are 0, 1, and so on.
+    """Return an undirected graph of networkx without loops. Its vertices are 0, 1, and so on.
 
     Args:
-        name: ``grid`` is a square with up to four neighbours per vertex; in ``power-law`` each
-            new vertex prefers neighbours that have many; in ``random`` every fourth vertex has no
-            neighbour, and any two others are neighbours with equal probability.
-        vertices: their number, except for ``karate-club`` (34) and ``les-miserables`` (77).
-        seed: of ``power-law`` and ``random``.
+        name: ``grid`` is a square with up to four neighbours per vertex. In ``power-law``, a new
+            vertex prefers neighbours that have many neighbours. In ``random``, every fourth vertex
+            has no neighbour, and any two others are neighbours with equal probability.
+        vertices: the number of vertices, except for ``karate-club`` (34) and ``les-miserables``
+            (77).
+        seed: for ``power-law`` and ``random``.
     """
     least = NEIGHBOURS + 1 if name == "power-law" else 0
     if vertices < least:
@@ -55,7 +56,6 @@ def graph_named(name: GraphName, vertices: int, seed: int) -> Graph:
 
 
 def _random(vertices: int, seed: int) -> Graph:
-    """Return a graph of about NEIGHBOURS neighbours per vertex; every fourth has none."""
     random = np.random.default_rng(seed)
     chance = 2 * NEIGHBOURS / max(vertices, 1)
     near = np.triu(random.random((vertices, vertices)) < chance, 1)

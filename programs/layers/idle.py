@@ -13,10 +13,10 @@ from layers.models import Model
 def idle_artifact_bytes(
     size: Model, choice: NDArray[np.int64], regions: int, layout: Layout, element_bytes: int
 ) -> int:
-    """Return the bytes that the authors leave out if they count active experts only.
+    """Return the bytes that the authors leave out if they count only experts with tokens.
 
-    An expert without tokens packs nothing; a region without tokens repeats, computes and loads
-    nothing. ``choice`` are the experts of each token, [B, k].
+    An expert without tokens packs nothing. A region without tokens repeats, computes and loads
+    nothing. ``choice`` has the experts of each token, [B, k].
     """
     tokens = np.bincount(choice.flat, minlength=size.experts).reshape(regions, -1)
     experts, idle_regions = int((tokens == 0).sum()), int((~tokens.any(axis=1)).sum())

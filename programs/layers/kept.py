@@ -1,4 +1,4 @@
-"""Streams that are buffered whole on chip before they are read."""
+"""Streams that are buffered as a whole on chip before they are read."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from operators import Bufferize, Map, OneHot, Streamify
 
 
 def kept(source: Stream) -> Stream:
-    """Return ``source``, [..., n], through a buffer that takes all elements before it sends any."""
+    """Buffer ``source``, [..., n], so that all n elements arrive before the first one is sent."""
     return Streamify()(Bufferize(1)(source))
 
 
 def kept_numbers(selectors: Stream) -> Stream:
-    """Return the stream that each one-hot selector of [..., n] names, as buffered integers."""
+    """Buffer one-hot selectors, [..., n], as integers."""
     return kept(Map(NumberOf())(selectors))
 
 
 def selectors_of(numbers: Stream, width: int) -> Stream:
-    """Return the one-hot selectors for the result of ``kept_numbers``."""
+    """Return the one-hot selectors of the integers from ``kept_numbers``."""
     return Map(OneHot(width))(numbers)

@@ -1,4 +1,4 @@
-"""The experts of the tokens in each layer, derived from one layer's record or drawn."""
+"""The experts of the tokens in each layer, derived from the record of one layer or random."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def layer_routing(
 ) -> NDArray[np.int64]:
     """Return the experts of each token in layer number ``layer``, [tokens, top_k].
 
-    All layers use the record of one layer. Layer 0 has it unchanged; every other layer renames the
-    experts in a way that ``seed`` and the layer decide. So all layers have its skew, and different
-    experts share a region. Without a file each layer is drawn separately.
+    All layers use the record of one layer. Layer 0 uses it unchanged. Every other layer renames the
+    experts, at random by ``seed`` and the layer. So all layers have the same skew, but different
+    experts share a region. Without a file, each layer has its own random routing.
     """
     if file is None:
         return draw_routing(tokens, size.top_k, size.experts, seed + layer)

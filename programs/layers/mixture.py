@@ -1,6 +1,6 @@
-"""The mixture of experts of a decoder layer: a router that reads its tokens, experts, their sum.
+"""The mixture of experts of a decoder layer: a router that reads tokens, the experts, their sum.
 
-B tokens, each for k of E experts; D is the hidden dimension.
+B tokens with k of E experts each; D columns of a token.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from operators import (
 
 
 def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> Stream:
-    """Compute the experts that the router chooses for each token, and add them up by its gates.
+    """Compute the experts that the router chooses for each token, and sum them weighted by gates.
 
-    ``packed`` are all tokens, [1] of BxD; the result is [1, B] of 1xD.
+    ``packed`` has all tokens, [1] of BxD. The result is [1, B] of 1xD.
     """
     prefix, count = layer.name, layer.router.shape[1]
     top_k = layer.choice.shape[1]
@@ -39,8 +39,7 @@ def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> S
     gates = Map(Gates(top_k), name=f"{prefix}gates")(FlatMap(SplitRows())(logits))  # [1, B] of 1xE
 
     def choice(gates: Stream) -> Stream:
-        """[1, B] of multi-hot E."""
-        return Map(Chosen(top_k))(gates, Selectors(layer.choice, count)())
+        return Map(Chosen(top_k))(gates, Selectors(layer.choice, count)())  # [1, B] of multi-hot E
 
     routed = Partition(count, name=f"{prefix}route")(rows_of(packed), choice(gates))  # [D_i] of 1xD
     tiles = (
@@ -49,7 +48,7 @@ def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> S
         else pack(routed, layout.tile_n, prefix)
     )
     computed = experts(tiles, layer.experts, layout.tile_f, prefix)  # [D_i] of 1xD
-    # The first result comes when the last token is routed: gates and choices are kept until then.
+    # The first result may come after the last token is routed. Gates and choices wait until then.
     waiting = kept(gates)
     chosen = choice(waiting)
     shares = Partition(count, name=f"{prefix}route_gates")(waiting, chosen)  # [D_i] of 1xE
@@ -66,5 +65,5 @@ def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> S
 
 
 def rows_of(packed: Stream) -> Stream:
-    """[1] of BxD -> [1, B] of 1xD."""
+    """Split tokens into rows, from [1] of BxD to [1, B] of 1xD."""
     return FlatMap(SplitRows())(Promote(0)(packed))

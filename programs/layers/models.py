@@ -18,12 +18,12 @@ ModelName: TypeAlias = Literal["qwen3-30b-a3b", "mixtral-8x7b", "tiny"]
 
 @dataclass(frozen=True)
 class Model:
-    """One mixture-of-experts layer.
+    """The sizes of a mixture-of-experts layer.
 
     Attributes:
         hidden: columns of the input and the output.
-        inter: columns between gate/up and down.
-        top_k: how many a token goes to.
+        inter: columns between the gate and up projections and the down projection.
+        top_k: experts per token.
     """
 
     hidden: int
@@ -47,8 +47,8 @@ class Attention:
         key_heads: key-value heads.
         queries: query heads that share a key-value head.
         head_dim: columns of a head.
-        head_norm: queries and keys of a head are normalised.
-        rotary_base: of the rotary embedding's angles.
+        head_norm: whether queries and keys of a head are normalised.
+        rotary_base: the base of the angles of the rotary embedding.
     """
 
     layers: int
@@ -69,9 +69,9 @@ ATTENTION: Final[dict[ModelName, Attention]] = {
 def layer(
     model: ModelName, experts: int | None, top_k: int | None, hidden: int | None, inter: int | None
 ) -> Model:
-    """Return the sizes of a model's layer; given sizes replace the model's."""
-    given = {"experts": experts, "top_k": top_k, "hidden": hidden, "inter": inter}
-    size = replace(MODELS[model], **_stated(given))
+    """Return the sizes of a model's layer. Sizes that are not None replace the model's."""
+    sizes = {"experts": experts, "top_k": top_k, "hidden": hidden, "inter": inter}
+    size = replace(MODELS[model], **_checked(sizes))
     if size.top_k > size.experts:
         raise ConfigurationError(
             f"top_k is {size.top_k}: expected at most the number of experts, {size.experts}"
@@ -82,16 +82,16 @@ def layer(
 def attends(
     model: ModelName, heads: int | None, key_heads: int | None, head_dim: int | None
 ) -> Attention:
-    """Return the attention of a model's layers; given sizes replace the model's.
+    """Return the attention of a model's layers. Sizes that are not None replace the model's.
 
-    ``heads`` are the query heads of all ``key_heads`` together, of ``head_dim`` columns each.
+    ``heads`` is the number of query heads of all ``key_heads`` together.
     """
     own = ATTENTION[model]
     sizes = {
         "heads": own.key_heads * own.queries,
         "key_heads": own.key_heads,
         "head_dim": own.head_dim,
-    } | _stated({"heads": heads, "key_heads": key_heads, "head_dim": head_dim})
+    } | _checked({"heads": heads, "key_heads": key_heads, "head_dim": head_dim})
     if sizes["heads"] % sizes["key_heads"]:
         raise ConfigurationError(
             f"heads is {sizes['heads']}: expected a multiple of key_heads, {sizes['key_heads']}"
@@ -104,10 +104,10 @@ def attends(
     return replace(own, key_heads=sizes["key_heads"], queries=queries, head_dim=sizes["head_dim"])
 
 
-def _stated(sizes: dict[str, int | None]) -> dict[str, int]:
-    """Return the sizes that are stated."""
-    stated = {name: size for name, size in sizes.items() if size is not None}
-    for name, size in stated.items():
+def _checked(sizes: dict[str, int | None]) -> dict[str, int]:
+    """Return the sizes that are not None."""
+    checked = {name: size for name, size in sizes.items() if size is not None}
+    for name, size in checked.items():
         if not 1 <= size <= MOST:
             raise ConfigurationError(f"{name} is {size}: expected 1 to {MOST:,}")
-    return stated
+    return checked

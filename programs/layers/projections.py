@@ -1,6 +1,6 @@
-"""Products of all rows with weights that are streamed once, tile by tile.
+"""Products of all rows with weights that are loaded once, tile by tile.
 
-B is the rows, D the hidden dimension, C the columns of the weights.
+B rows; D columns of a token; C columns of the weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from operators import (
 def streamed(
     name: str, weights: Tensor, reference: Stream, tile: tuple[int, int] | None = None
 ) -> Stream:
-    """Read ``weights``, whole or by tiles, for each element of the reference: [n] -> [n, tiles]."""
+    """Load ``weights``, whole or in tiles, for each element of the reference: [n] to [n, tiles]."""
     rows, cols = weights.shape
     tile = (rows, cols) if tile is None else tile
     tiles = LinearOffChipLoad(weights, tile, name=name)(reference)  # [n, down, across]
@@ -32,7 +32,7 @@ def streamed(
 
 
 def project(name: str, rows: Stream, weights: Tensor, columns: int) -> Stream:
-    """Multiply by [D, C], ``columns`` at a time: [1] of BxD -> [1] of BxC."""
+    """Multiply by [D, C], ``columns`` at a time, from [1] of BxD to [1] of BxC."""
     inner, whole = weights.shape
     repeated = Repeat(whole // columns)(rows)  # [1, C / columns] of BxD
     tiles = streamed(f"{name}_load", weights, rows, (inner, columns))
@@ -41,7 +41,7 @@ def project(name: str, rows: Stream, weights: Tensor, columns: int) -> Stream:
 
 
 def project_back(name: str, rows: Stream, weights: Tensor, columns: int) -> Stream:
-    """Multiply by [C, D], summing over ``columns`` of the rows at a time: [1] of BxC -> of BxD."""
+    """Multiply by [C, D], with sums over ``columns`` at a time, from [1] of BxC to [1] of BxD."""
     _, hidden = weights.shape
     tile = rows.value
     assert isinstance(tile, TileType)

@@ -1,4 +1,4 @@
-"""The experts of each token: read from a file and checked, or drawn."""
+"""The experts of each token, from a file or random."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from layers.files import load
 
 
 def draw_routing(tokens: int, top_k: int, experts: int, seed: int) -> NDArray[np.int64]:
-    """Return ``top_k`` different experts for every token, [tokens, top_k].
+    """Return ``top_k`` different random experts for every token, [tokens, top_k].
 
-    The popularity of the experts follows Zipf's law (the n-th is chosen 1/n as often as the
-    first), in an order that ``seed`` decides.
+    The popularity of the experts follows Zipf's law: the n-th expert is chosen 1/n times as often
+    as the first one. The order of the experts is random, too.
     """
     random = np.random.default_rng((seed, 0))
     popularity = -np.log(random.permutation(experts) + 1.0)
-    # The largest of log-weights with Gumbel noise: draws without replacement.
+    # The largest log-weights with Gumbel noise are draws without replacement.
     chances = popularity + random.gumbel(size=(tokens, experts))
     return np.argsort(-chances, axis=1)[:, :top_k].astype(np.int64)
 

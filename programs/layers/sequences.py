@@ -1,4 +1,4 @@
-"""Pairs of sequences of symbols: read from a file or drawn; and their edit distance."""
+"""Pairs of sequences of symbols, from a file or random, and their edit distance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 
 Letters: TypeAlias = NDArray[np.int64]
-"""A sequence: an integer of at least 0 for each symbol."""
+"""A sequence, with an integer of at least 0 for each symbol."""
 
 ALPHABET = 4
 SKEW = 0.7
@@ -19,7 +19,7 @@ SKEW = 0.7
 
 
 def draw_pairs(pairs: int, longest: int, seed: int) -> list[tuple[Letters, Letters]]:
-    """Return pairs of sequences over an alphabet of 4: most short, a few almost ``longest``."""
+    """Return random pairs of sequences over 4 symbols: most are short, a few almost ``longest``."""
     random = np.random.default_rng((seed, 0))
     lengths = (longest + 1) ** (random.random((pairs, 2)) ** SKEW) - 1
     return [
@@ -29,7 +29,7 @@ def draw_pairs(pairs: int, longest: int, seed: int) -> list[tuple[Letters, Lette
 
 
 def read_pairs(file: Path | str) -> list[tuple[Letters, Letters]]:
-    """Return the pairs in ``file``: one a line, with a comma between the two."""
+    """Return the pairs in ``file``, which has a pair per line and a comma between the two."""
     who, expected = f"file of pairs {file}", "two words with a comma between them on every line"
     try:
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
@@ -40,14 +40,14 @@ def read_pairs(file: Path | str) -> list[tuple[Letters, Letters]]:
         ) from error
     if not lines:
         raise ConfigurationError(f"{who}: is empty: expected {expected}")
-    found = []
+    pairs = []
     for number, line in enumerate(lines, 1):
         words = line.split(",")
         if len(words) != 2:
             raise ConfigurationError(f"{who}: line {number} is {line!r}: expected {expected}")
         left, right = (np.array([ord(letter) for letter in word], np.int64) for word in words)
-        found.append((left, right))
-    return found
+        pairs.append((left, right))
+    return pairs
 
 
 def distance(left: Letters, right: Letters) -> int:

@@ -1,9 +1,9 @@
-"""Square sparse matrices of three kinds that the SuiteSparse collection has many of, drawn.
+"""Random square sparse matrices of three kinds, which are frequent in the SuiteSparse collection.
 
 ``banded``: the five-point stencil of a square grid. ``power-law``: a few rows have most entries, as
 in graphs of pages or people (a preferential attachment). ``circuit``: a full diagonal, a few
 neighbours of each node, and some rows with entries for nearly all nodes, as in circuit simulators.
-Values are drawn from a normal distribution. Nothing is taken from the collection itself.
+Values are drawn from a normal distribution. No matrix is from the collection itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Matrix: TypeAlias = NDArray[np.float64]
 
 
 def matrix_named(name: MatrixName, rows: int, seed: int) -> Matrix:
-    """Return a matrix as an array with its zeros."""
+    """Return a matrix as a dense array."""
     if rows < 4:
         raise ConfigurationError(f"rows is {rows}: expected at least 4")
     random = np.random.default_rng(seed)
@@ -50,11 +50,11 @@ def matrix_named(name: MatrixName, rows: int, seed: int) -> Matrix:
 
 
 class Blocks(NamedTuple):
-    """A matrix cut into square blocks; blocks without an entry are left out.
+    """A matrix cut into square blocks, without blocks that have no entry.
 
     Attributes:
         held: for each row of blocks, the columns of its blocks, ascending.
-        numbers: of the blocks of each row, one after the other.
+        numbers: for each row of blocks, the numbers of its blocks, ascending.
         values: the blocks, one below the other.
     """
 
@@ -76,9 +76,9 @@ def blocks_of(matrix: Matrix, size: int) -> Blocks:
 
 
 def stored(matrix: Matrix) -> Tensor:
-    """Return a matrix as it is stored, in 32 bits.
+    """Return a stored matrix in 32 bits.
 
-    A row of a block may have a single entry, a sum of numbers that cancel: in 16 bits its error
-    would be as large as the entry.
+    An entry may be a sum of numbers that cancel. In 16 bits, its error would be as large as the
+    entry.
     """
     return Tensor(matrix.shape, matrix, dtype="float32")

@@ -1,7 +1,7 @@
-"""A part of a causal language model as a module that can be captured, with its arguments.
+"""A part of a causal language model as a module that PyTorch can trace, with its arguments.
 
-A part is the whole model, some of its layers, or its ends: embedding, last norm and head. Keys and
-values of tokens that were read before come as tensors; the module returns those for new tokens.
+A part is the whole model, some of its layers, or its ends: embedding, last norm and head. The
+module takes the keys and values of earlier tokens as tensors, and returns those of new tokens.
 """
 
 # mypy: disallow-subclassing-any=False
@@ -22,11 +22,11 @@ class Called(NamedTuple):
     """The arguments of a part.
 
     Attributes:
-        given: tokens, int64 [requests, tokens]; embedded tokens, [requests, tokens, columns], for a
-            part that has no embedding.
-        positions: of the tokens in their requests, int64 [requests, tokens].
-        mask: the present tokens of a request, cached ones first, int64 [requests, all tokens]; None
-            if all tokens are present.
+        given: tokens, int64 [requests, tokens]. For a part without embedding, embedded tokens,
+            [requests, tokens, columns].
+        positions: the positions of tokens in their requests, int64 [requests, tokens].
+        mask: 1 for tokens that are present, with cached tokens first, int64 [requests, all tokens];
+            None if all tokens are present.
         past: keys and values of each layer in turn, [requests, heads, cached tokens, columns].
     """
 
@@ -40,7 +40,7 @@ class LanguageModelPart(torch.nn.Module):
     """A part of a model, as a server calls it."""
 
     def __init__(self, model: Any, part: Part) -> None:
-        """Take a model of transformers with the layers of the part; the ends have none."""
+        """Take a model of transformers that has the layers of the part. The ends have no layers."""
         super().__init__()
         self.model: Final = model
         self.part: Final = part
@@ -50,8 +50,8 @@ class LanguageModelPart(torch.nn.Module):
     def forward(self, given: Any, positions: Any, mask: Any, *past: Any) -> tuple[Any, ...]:
         """Return the result, and keys and values of the new tokens, layer by layer.
 
-        The result is the logits of each request's last token, or, for a part without a head, the
-        last layer's result for every token.
+        The result is the logits of the last token of each request. For a part without a head, it is
+        the result of the last layer for every token.
         """
         cache = _Cache(past)
         called: dict[str, Any] = {
@@ -68,7 +68,7 @@ class LanguageModelPart(torch.nn.Module):
 
 
 class _Cache(DynamicCache):
-    """A cache of tensors from outside that records additions."""
+    """A cache of given tensors that records additions."""
 
     def __init__(self, past: tuple[Any, ...]) -> None:
         super().__init__()
@@ -88,14 +88,14 @@ class _Cache(DynamicCache):
 
 
 class _NoPositions(torch.nn.Module):
-    """Replaces the table of positions: returns 0, because the ends have added positions."""
+    """Replaces the table of positions by 0, since the ends have added the positions already."""
 
     def forward(self, positions: Any) -> Any:
         return torch.zeros((), device=positions.device)
 
 
 def _without_ends(body: Any) -> None:
-    """Take the norm behind the last layer away, and GPT-2's table of positions in front."""
+    """Remove the norm behind the last layer, and GPT-2's table of positions."""
     last = "ln_f" if hasattr(body, "ln_f") else "norm"
     setattr(body, last, torch.nn.Identity())
     if hasattr(body, "wpe"):
@@ -103,7 +103,7 @@ def _without_ends(body: Any) -> None:
 
 
 def prefilling(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Called:
-    """Return the arguments if every request brings ``tokens`` new ones and none before."""
+    """Return the arguments if every request brings ``tokens`` tokens and has no cache."""
     positions = torch.arange(tokens).expand(requests, tokens).contiguous()
     return Called(_given(model, part, requests, tokens, seed), positions, None, ())
 
@@ -114,8 +114,8 @@ def decoding(model: Any, part: Part, lengths: NDArray[np.int64], seed: int) -> C
     A shorter request is padded on the left to the longest length, as in transformers.
     """
     requests, longest = len(lengths), int(lengths.max())
-    held = torch.from_numpy(lengths)
-    mask = (torch.arange(longest + 1) >= longest - held[:, None]).long()
+    cached = torch.from_numpy(lengths)
+    mask = (torch.arange(longest + 1) >= longest - cached[:, None]).long()
     config = model.config
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     columns = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -123,7 +123,7 @@ def decoding(model: Any, part: Part, lengths: NDArray[np.int64], seed: int) -> C
     past = tuple(
         _drawn(model, shape, (seed, 2, index)) for index in range(2 * config.num_hidden_layers)
     )
-    return Called(_given(model, part, requests, 1, seed), held[:, None], mask, past)
+    return Called(_given(model, part, requests, 1, seed), cached[:, None], mask, past)
 
 
 def _given(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Any:
@@ -134,7 +134,7 @@ def _given(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Any
 
 
 def _drawn(model: Any, shape: tuple[int, ...], seed: tuple[int, ...]) -> Any:
-    """Return normally distributed numbers, or a tensor without data if the model has no weights."""
+    """Return normally distributed numbers; without data if the model has no weights."""
     if model.device.type == "meta":
         return torch.empty(shape, dtype=model.dtype, device="meta")
     numbers = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)

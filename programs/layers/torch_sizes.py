@@ -1,6 +1,6 @@
-"""Sizes of PyTorch models, by the names that transformers' configurations give them.
+"""Sizes of PyTorch models, by the names in transformers' configurations.
 
-The full ones are from the models' published configurations: openai-community/gpt2-medium,
+The full sizes are from the models' published configurations: openai-community/gpt2-medium,
 TinyLlama/TinyLlama-1.1B-Chat-v1.0, Qwen/Qwen3-0.6B, google/gemma-3-1b-it, Qwen/Qwen3-30B-A3B and
 mistralai/Mixtral-8x7B-v0.1. GPT-2, Llama and Gemma are as in StreamTensor (arXiv 2509.13694v2,
 section 6).
@@ -152,7 +152,7 @@ TINY: Final[Mapping[ModelName, Sizes]] = MappingProxyType(
         "mixtral": {**_TINY, "num_local_experts": 4, "num_experts_per_tok": 2},
     }
 )
-"""Small, with the special features of each: grouped heads, tied tables, a sliding window."""
+"""Small sizes with the special features of each model: grouped heads, tied tables, windows."""
 
 
 def layers_of(sizes: Sizes) -> int:
@@ -160,13 +160,13 @@ def layers_of(sizes: Sizes) -> int:
 
 
 def alike(sizes: Sizes, layer: int) -> list[int]:
-    """Return the layers that do the work of ``layer``: Gemma's windows slide in five of six."""
+    """Return the layers that are equal to ``layer``. Five of six layers of Gemma have windows."""
     pattern = int(sizes.get("sliding_window_pattern", 1))
     slides = (layer + 1) % pattern != 0
-    return [each for each in range(layers_of(sizes)) if ((each + 1) % pattern != 0) == slides]
+    return [other for other in range(layers_of(sizes)) if ((other + 1) % pattern != 0) == slides]
 
 
 def experts_of(sizes: Sizes) -> tuple[int, int]:
-    """Return experts of a layer and experts of a token; zeros for models without experts."""
+    """Return the experts per layer and per token; zeros for models without experts."""
     experts = sizes.get("num_experts", sizes.get("num_local_experts", 0))
     return int(experts), int(sizes.get("num_experts_per_tok", 0))

@@ -1,4 +1,4 @@
-"""Models of transformers with weights from files, drawn, or none at all."""
+"""Models of transformers with weights from files, random weights, or no weights."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def model_of(
     """Return transformers' model of some layers, with embedding and head.
 
     ``family`` and ``sizes`` are as in transformers' configurations. ``weights`` is a safetensors
-    file, or a folder of several, which is mapped. Without it, ``seed`` draws weights. If both are
-    None, the model is on the meta device, without weights.
+    file, or a folder of several, which is mapped. Without it, weights are random, from ``seed``. If
+    both are None, the model is on the meta device, without weights.
     """
-    # It warns of token numbers that belong to another size's vocabulary.
+    # transformers warns of token numbers that belong to another vocabulary.
     logging.getLogger("transformers").setLevel(logging.ERROR)
     whole = AutoConfig.for_model(family, **sizes)
     own: dict[str, Any] = {**sizes, "num_hidden_layers": len(layers)}
@@ -53,22 +53,22 @@ def model_of(
 
 
 def _load(model: Any, weights: Path, layers: range, dtype: Any) -> None:
-    """Give ``model`` the weights of its layers from the files."""
+    """Load the weights of the model's layers from files."""
     files = sorted(weights.glob("*.safetensors")) if weights.is_dir() else [weights]
-    wanted = set(model.state_dict())
-    found: dict[str, Any] = {}
+    names = set(model.state_dict())
+    tensors: dict[str, Any] = {}
     for file in files:
         for name, tensor in _mapped(file).items():
             own = _renumbered(name, layers)
-            # Files of a model without a head name its weights without their prefix.
+            # Files of a model without a head have names without a prefix.
             prefixed = f"{model.base_model_prefix}.{own}"
-            found[prefixed if prefixed in wanted else str(own)] = tensor
+            tensors[prefixed if prefixed in names else str(own)] = tensor
     for one, other in model.all_tied_weights_keys.items():
         for name, twin in ((one, other), (other, one)):
-            if name not in found and twin in found:
-                found[name] = found[twin]
-    held = {name: tensor for name, tensor in found.items() if name in wanted}
-    missing, _ = model.load_state_dict(held, strict=False, assign=True)
+            if name not in tensors and twin in tensors:
+                tensors[name] = tensors[twin]
+    own_tensors = {name: tensor for name, tensor in tensors.items() if name in names}
+    missing, _ = model.load_state_dict(own_tensors, strict=False, assign=True)
     if missing:
         others = f" and {len(missing) - 1} more of its weights" if len(missing) > 1 else ""
         raise ConfigurationError(f"{weights} has no {missing[0]}{others}: expected every weight")
@@ -88,7 +88,10 @@ def _mapped(file: Path) -> dict[str, Any]:
 
 
 def _renumbered(name: str, layers: range) -> str | None:
-    """Return a weight's name with its layer counted from the first one; None for other weights."""
+    """Return the name of a weight, with its layer counted from the first of ``layers``.
+
+    None for a weight of another layer.
+    """
     numbered = re.search(r"\b(?:layers|h)\.(\d+)\.", name)
     if numbered is None:
         return name
