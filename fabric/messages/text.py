@@ -296,7 +296,7 @@ def json_fault(value: object) -> str | None:
             )
         if isinstance(each, dict):
             if len(set(map(str, each))) < len(each):
-                return f"{a_or_an(type(value).__name__)} with two names that are one as text"
+                return f"{a_or_an(type(value).__name__)} with two keys that are equal as text"
             waiting += [(part, depth + 1) for part in each.values()]
         elif isinstance(each, list | tuple):
             waiting += [(part, depth + 1) for part in each]

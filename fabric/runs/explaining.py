@@ -26,7 +26,7 @@ def grown_settings(
     """Return ``settings`` with the depths of the remedy, or None; ``notes`` get a sentence."""
     remedy = explained.remedy
     if remedy.capacity or remedy.initial:
-        notes.append("--on-deadlock grow deepens channels: the remedy takes more than that")
+        notes.append("--on-deadlock grow only deepens channels, but the remedy changes more")
         return None
     if not remedy.depths:
         return None

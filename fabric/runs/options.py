@@ -71,7 +71,7 @@ class Options(Described):
         super().__post_init__()
         if self.exact and self.mode == "timing":
             refuse(
-                "exact: a run in timing mode has no data to be exact: expected functional mode",
+                "exact: a run in timing mode has no data: expected functional mode",
                 ConfigurationError,
             )
 

@@ -173,7 +173,7 @@ def _by_member(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, 
         # numpy finds `y.npy` under both names.
         for taken in (member, f"{member}.npy", member.removesuffix(".npy")):
             if taken in members:
-                reason = f"outputs {taken!r} and {member!r} are one name in a file of numpy's"
+                reason = f"outputs {taken!r} and {member!r} have one name in a file of numpy"
                 _cannot(path, f"{reason}: expected other names")
         members[member] = array
     return members

@@ -269,8 +269,8 @@ class Report(ShownInShort):
         path = self.traced_in.path
         if not path.is_dir():
             refuse(
-                f"the trace of {self!r} is gone, with {path}: expected {expected} with log_dir, "
-                "to keep it",
+                f"the trace of {self!r} was removed with {path}: expected {expected} with "
+                "log_dir, to keep it",
                 ConfigurationError,
             )
         # Most runs are not traced.

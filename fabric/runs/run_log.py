@@ -103,7 +103,7 @@ class RunLog(AbstractContextManager["RunLog"]):
             except ProgramError as error:
                 # A failing log must not stop the run.
                 self._users = None
-                self.missing(f"{error}; it gets no further event")
+                self.missing(f"{error}; the log receives no further events")
 
     def operator_finished(self, cycle: int, unit: UnitCounters) -> None:
         if self.is_kept:

@@ -238,7 +238,7 @@ def _complete(
     measured: Measured,
     metrics: Metrics,
 ) -> None:
-    """Add the ``fields`` of a completed run, or raise a FabricError if the program's code fails."""
+    """Add the ``fields`` of a completed run; wrong statements of the program raise FabricErrors."""
     machine = run.machine
     plan, sizes = machine.plan, Substitution(measured.sizes)
     check_assumptions(plan, run.state, machine.assumed, sizes)

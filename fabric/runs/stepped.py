@@ -220,8 +220,8 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         had = self._had(goal)
         if self.over and had < element:
             refuse(
-                f"until: element {element:,} of {unit} does not come: the run is over at cycle "
-                f"{self.cycle:,}, and it has {what} {had:,}",
+                f"until: {unit} has not {what} element {element:,}: the run is over at cycle "
+                f"{self.cycle:,}, with {had:,} {what}",
                 FabricError,
             )
         return self
@@ -322,12 +322,12 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         of = f"{what} of the run of {self._program.name!r}"
         if self.closed:
             refuse(
-                f"{of}, which is closed: expected it before close(), or inside of its `with`",
+                f"{of}, which is closed: expected a use before close(), or inside its `with`",
                 ConfigurationError,
             )
         if self._using.locked():
             refuse(
-                f"{of} while it continues: expected one call after the other", ConfigurationError
+                f"{of} while it continues: expected calls one after the other", ConfigurationError
             )
 
     def _had(self, goal: AtElement) -> int:

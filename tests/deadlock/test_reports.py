@@ -145,7 +145,7 @@ class TestGrow:
 
         assert ("deadlock", 3) == (found.status, found.exit_status)
         assert (
-            "--on-deadlock grow deepens channels: the remedy takes more than that",
+            "--on-deadlock grow only deepens channels, but the remedy changes more",
         ) == found.warnings
 
     def test_grow_on_the_command_line_equals_the_printed_depth(

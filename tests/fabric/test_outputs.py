@@ -160,7 +160,7 @@ class TestSave:
         self, names: tuple[str, str], tmp_path: Path
     ) -> None:
         file = tmp_path / "y.npz"
-        with pytest.raises(ConfigurationError, match="are one name in a file of numpy's"):
+        with pytest.raises(ConfigurationError, match="have one name in a file of numpy"):
             Outputs(dict.fromkeys(names, np.ones(1))).save(file)
         assert not file.exists()
 

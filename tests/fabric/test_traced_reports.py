@@ -99,7 +99,7 @@ class TestTemporary:
         assert other == report
         del report
         gc.collect()
-        with pytest.raises(ConfigurationError, match=r"is gone, with .*: expected .* with log_dir"):
+        with pytest.raises(ConfigurationError, match=r"was removed with .*: expected .* log_dir"):
             other.trace()
 
     def test_forked_process_keeps_the_trace(self, temporary: Path) -> None:

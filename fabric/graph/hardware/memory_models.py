@@ -311,7 +311,7 @@ def add_model(description: type[OffChipDescription]) -> None:
         _refuse(description, f"has the model {name!r}, one of the fabric's own", "another name")
     open_fields = [field.name for field in fields(description) if field.default is MISSING]
     if open_fields:
-        _refuse(description, f"has no default for {', '.join(open_fields)}", "one for each field")
+        _refuse(description, f"has no default for {', '.join(open_fields)}", "a default for each")
     MODELS[name] = description
 
 

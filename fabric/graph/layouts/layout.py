@@ -65,7 +65,7 @@ class Layout(Described):
             refuse(f"{what}: expected {counted(rank, 'dimension')} in each", ShapeError)
         if not len(self.trips) == len(self.steps) == len(self.map):
             what = f"trips {list(self.trips)}, steps {list(self.steps)} and map {self.map}"
-            refuse(f"Layout has {what}: expected one of each for every loop", ShapeError)
+            refuse(f"Layout has {what}: expected one of each for each loop", ShapeError)
         if any(dim is not None and dim >= rank for dim in self.map):
             what += f" has the map {self.map}"
             refuse(f"{what}: expected dimensions below {rank}", ShapeError)

@@ -150,7 +150,7 @@ def _round(source: Layout, wanted: Layout) -> tuple[int, int, NDArray[np.int64]]
         if places is not None:
             return rounds, tiles, places
         if not shared:
-            refuse(f"({source}) lacks tiles of ({wanted}): expected all of them", ShapeError)
+            refuse(f"({source}) lacks tiles of ({wanted}): expected all these tiles", ShapeError)
         shared.pop()
 
 

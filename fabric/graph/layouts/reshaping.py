@@ -33,7 +33,7 @@ def reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     if math.prod(shape) != math.prod(layout.shape) or min(shape, default=1) < 1:
         refuse(
             f"reshaped: shape is {list(shape)}: "
-            f"expected as many elements as {layout} has, {math.prod(layout.shape)}",
+            f"expected {math.prod(layout.shape)} elements, as in {layout}",
             ShapeError,
         )
     groups = list(_groups(layout.shape, shape))

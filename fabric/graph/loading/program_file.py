@@ -372,7 +372,7 @@ def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
     """Convert ``text`` to the type of a parameter of ``build``, within its ``Bounds``."""
     takes = _taken(build)
     if name not in takes:
-        expected = one_of(list(takes), name) if takes else "none, it takes no parameters"
+        expected = one_of(list(takes), name) if takes else "no parameters"
         refuse(
             f"build() takes no parameter {name} (found -p {name}={text}): expected {expected}",
             place=defining_place(build),
@@ -407,7 +407,7 @@ def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[st
     for name, parameter in inspect.signature(build).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
             refuse(
-                f"parameter {name} of build() has no name to callers: expected no / behind it",
+                f"parameter {name} of build() is positional-only: expected no / behind it",
                 place=place,
             )
     values = {

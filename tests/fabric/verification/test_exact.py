@@ -81,7 +81,7 @@ def test_exact_run_is_the_same_by_every_entry(capsys: pytest.CaptureFixture[str]
     found = json.loads(capsys.readouterr().out)
     assert (True, True) == (found["exact"], found["verified"])
     assert 60 < found["signal_to_noise_db"]["y"] < 70
-    with pytest.raises(fab.ConfigurationError, match="no data to be exact"):
+    with pytest.raises(fab.ConfigurationError, match="exact: a run in timing mode has no data"):
         fab.simulate(squares(), mode="timing", exact=True)
     assert 2 == main(["run", f"{PROGRAMS / 'own_function.py'}", "--exact", "--mode=timing"])
     assert fab.simulate(squares(), mode="timing").signal_to_noise_db == {}
