@@ -39,11 +39,7 @@ _PAYING: Final = 16
 
 
 class Stage(NamedTuple):
-    """An operator in the region.
-
-    Attributes:
-        region: of its tensor in off-chip memory, if any.
-    """
+    """An operator in the compiled loop; ``region`` is of its tensor in off-chip memory."""
 
     unit: Unit
     automaton: Automaton
@@ -163,15 +159,15 @@ class Arrays:
                     ends[flow].append(number)
         if self.network is not None:
             # A flow begins with room for one element per slot of its channel.
-            masks = [channels[each[0]].mask if each else 1 for each in ends]
+            masks = [channels[numbers[0]].mask if numbers else 1 for numbers in ends]
             self.network.reserve(np.array(masks) + 1)
-        outer = [flow for flow, each in enumerate(ends) if not each]
+        outer = [flow for flow, numbers in enumerate(ends) if not numbers]
         self.outer_flows: Counters = np.array(outer, np.int64)
         starts = np.cumsum([len(ends) + 1, *map(len, ends)])
         return np.array([*starts.tolist(), *chain.from_iterable(ends)], np.int64)
 
     def _inputs(self) -> Table[c.InputRow]:
-        channels = [self.number[each] for stage in self.stages for each in stage.inputs]
+        channels = [self.number[channel] for stage in self.stages for channel in stage.inputs]
         table = Table.zeros(c.InputRow, len(channels) + 1)
         table.rows["channel"][:-1] = channels
         table.rows["seen"] = c.ENDED_CODE

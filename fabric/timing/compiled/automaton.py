@@ -37,11 +37,7 @@ class Automaton:
     """
 
     def __init__(self, operator: Operator, ports: Ports, tables: Tables) -> None:
-        """Run ``operator`` up to its first element.
-
-        Raises:
-            UnfitError: its behaviour cannot be recorded.
-        """
+        """Run ``operator`` up to its first element; raise UnfitError if it cannot be recorded."""
         self.source: tuple[Operator, Ports] | None = operator, ports
         self._tables: Final = tables
         self.carries_numbers: Final = bool(operator.carries_numbers)
@@ -56,11 +52,7 @@ class Automaton:
         self.first_state = self._state(run, awaited, None, ((), ()))
 
     def find_transition(self, state: int, code: int) -> None:
-        """Find the transition for ``code`` in ``state``.
-
-        Raises:
-            UnfitError: the behaviour cannot be recorded.
-        """
+        """Add the transition for ``code`` in ``state``; raise UnfitError if that is impossible."""
         run = self._live.pop(state, None) or self._replayed(state)
         awaited, operations = run.hand(self.awaited[state], code)
         self._tables.steps += 1

@@ -88,12 +88,7 @@ class OpaqueNumber(Unreadable):
 
 
 class Codes:
-    """Numbers for all kinds of values of a run.
-
-    Attributes:
-        kinds: kinds of values.
-        bursts: sizes of off-chip bursts.
-    """
+    """Numbers for all kinds of values, and for all sizes of off-chip bursts, of a run."""
 
     def __init__(self) -> None:
         self.kinds: Final = GrowingTable(Kind)

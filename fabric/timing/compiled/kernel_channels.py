@@ -44,7 +44,6 @@ def lacks(w: World, rows: int) -> bool:
 
 
 def is_full(w: World) -> bool:
-    """Whether the log has no room for one more step of a stage."""
     return lacks(w, c.STEP_ENTRIES)
 
 
@@ -59,7 +58,6 @@ def wake(w: World, number: int) -> None:
 
 
 def wake_reader(w: World, ch: int) -> None:
-    """Wake the reader of a channel, if it waits for it."""
     number = w.channels[ch].consumer
     if number < 0:
         w.control.touched = 1
@@ -73,7 +71,6 @@ def wake_reader(w: World, ch: int) -> None:
 
 
 def wake_writer(w: World, ch: int) -> None:
-    """Wake the writer of a channel, if it waits for a credit."""
     number = w.channels[ch].producer
     if number < 0:
         w.control.touched = 1
@@ -131,7 +128,6 @@ def see_end(w: World, stage: StageRow, channel: ChannelRow, now: int) -> int:
 
 
 def take(w: World, channel: ChannelRow, now: int) -> None:
-    """Dequeue the oldest element at clock ``now``."""
     slot = slot_of(w, channel, channel.taken)
     # The element reused the slot of the element ``peak`` before it, if the credit was usable in
     # time. Otherwise it took one more slot.
@@ -203,7 +199,6 @@ def spend(w: World, channel: ChannelRow, now: int) -> int:
 
 
 def append(w: World, channel: ChannelRow, code: int, now: int, requested: int) -> None:
-    """Append an element, or send it over links."""
     channel.next_send = next_from(now, channel.interval)
     if channel.end:
         w.stages[channel.producer].next_end = channel.next_send

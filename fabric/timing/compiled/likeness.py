@@ -44,7 +44,7 @@ class Likeness:
         parts = [*self.made_of(node.operator), rate, unit.bytes_per_cycle, len(node.inputs)]
         for stream in (*node.inputs, *node.outputs):
             parts += len(stream.type.shape), self._value(stream.type.value)
-        parts += [each.__class__ is Discard for each in outputs]
+        parts += [sink.__class__ is Discard for sink in outputs]
         return tuple(parts)
 
     def made_of(self, operator: Operator) -> tuple[Hashable, ...]:
@@ -64,8 +64,8 @@ class Likeness:
         """Whether all parts of ``described`` are classes of the fabric or the operators."""
         if not (is_dataclass(described) and is_ours(type(described))):
             return False
-        values = [getattr(described, each.name) for each in fields(described)]
-        return all(self.is_ours(each) for each in values if is_dataclass(each) or callable(each))
+        parts = [getattr(described, field.name) for field in fields(described)]
+        return all(self.is_ours(part) for part in parts if is_dataclass(part) or callable(part))
 
     def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
         """Whether ``turns`` of the class ``behaving`` holds for ``operator`` with all its parts.
@@ -103,6 +103,6 @@ class Likeness:
         names = self._names.get(kind)
         if names is None:
             ignored = "name" if issubclass(kind, Operator) else None
-            names = [each.name for each in fields(kind) if each.name != ignored]
+            names = [field.name for field in fields(kind) if field.name != ignored]
             self._names[kind] = names
         return (kind, *[self._plain(getattr(described, name)) for name in names])

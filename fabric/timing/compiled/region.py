@@ -137,7 +137,10 @@ class Region:
                 if not self._boundary.arm():
                     break
         except (UnfitError, OverflowError):
-            self._give_up()
+            self.publish()
+            self.close(keeps=False)
+            self.gave_up = True
+            self._over.set()
         else:
             self._rest()
 
@@ -214,12 +217,6 @@ class Region:
                 self._clock.wake(unit)
             control.answered = 0
 
-    def _give_up(self) -> None:
-        self.publish()
-        self.close(keeps=False)
-        self.gave_up = True
-        self._over.set()
-
     def _rest(self) -> None:
         """Count the woken stages as waiting."""
         woken, self._woken = self._woken, []
@@ -264,23 +261,23 @@ def region_of(
     plan: Plan,
     views: Views,
     channels: Sequence[Channel],
-    conducted: Sequence[bool],
+    may_compile: Sequence[bool],
     network: Links | None,
 ) -> Region | None:
     """Return the region of operators that need no task; None if every operator needs a task.
 
-    ``channels`` are in edge order, ``conducted`` in node order.
+    ``channels`` are in edge order, ``may_compile`` in node order.
     """
-    slow = max((max(each.forward_cycles, each.backward_cycles) for each in channels), default=0)
-    if slow > c.FAR:
+    hops = [max(channel.forward_cycles, channel.backward_cycles) for channel in channels]
+    if max(hops, default=0) > c.FAR:
         return None
     behaving = {kind: behaving_as(kind) for kind in {type(node.operator) for node in plan.nodes}}
-    turning = {kind for kind, each in behaving.items() if vars(each).get("turns", False)}
+    turning = {kind for kind, base in behaving.items() if vars(base).get("turns", False)}
     tables, likeness = Tables.take(), Likeness()
     automata: dict[Hashable, Automaton | None] = {}
     stages: list[Stage] = []
     number = [c.OUTSIDE] * len(plan.nodes)
-    rows = zip(plan.nodes, views.units, views.inputs, views.outputs, conducted, strict=True)
+    rows = zip(plan.nodes, views.units, views.inputs, views.outputs, may_compile, strict=True)
     for index, (node, unit, inputs, outputs, may) in enumerate(rows):
         operator = node.operator
         kind = type(operator)
@@ -342,7 +339,7 @@ def _is_fit(ports: Ports) -> bool:
     announces = ports.region is not None and not ports.region.write
     if announces and prefetching(ports.off_chip) is not None:
         return False
-    return all(_is_coded(each.value) for each in (*ports.input_types, *ports.output_types))
+    return all(_is_coded(stream.value) for stream in (*ports.input_types, *ports.output_types))
 
 
 def _is_coded(described: ValueType) -> bool:

@@ -99,8 +99,9 @@ class Recording:
         value, level = element
         amount, stamp = 0, -1
         if since is not None:
-            amount = since.cycles
-            stamp = self._number_of(since)
+            amount, stamp = since.cycles, since.reading.number
+            if stamp < 0:
+                raise UnfitError
         if isinstance(value, OpaqueTile):
             self.check_shown(value)
             code, source = self.codes.same_kind(value, level), value.port
@@ -110,21 +111,13 @@ class Recording:
         self.moved()
 
     def check_shown(self, tile: OpaqueTile) -> None:
-        """Check that ``tile`` is from the last peek at its input.
-
-        Raises:
-            UnfitError: another element of that input was peeked since.
-        """
+        """Raise UnfitError if another element of the tile's input was peeked since."""
         shown = self.shown.get(tile.port)
         if not isinstance(shown, OpaqueTile) or shown.looked is not tile.looked:
             raise UnfitError
 
     def clock(self) -> _Stamp:
-        """Return a reading of the clock.
-
-        Raises:
-            UnfitError: too many readings are kept.
-        """
+        """Return a reading of the clock; raise UnfitError if the operator keeps too many."""
         latest = self._latest
         if latest is None:
             number = len(self._kept) % c.STAMPS
@@ -153,7 +146,6 @@ class Recording:
         self._repeats = False
 
     def is_now(self, stamp: object) -> bool:
-        """Whether ``stamp`` equals the clock."""
         if not isinstance(stamp, _Stamp):
             return False
         return stamp.reading.moves == self._moves and not stamp.cycles
@@ -164,7 +156,7 @@ class Recording:
         self.moved()
         if self._has_notes and not self._has_repeats:
             used = {row[5] for row in operations if row[0] == c.SEND_AT}
-            used.update(kept.number for each in self._kept if (kept := each()) is not None)
+            used.update(kept.number for ref in self._kept if (kept := ref()) is not None)
             operations = [row for row in operations if row[0] != c.NOTE or row[5] in used]
         self.operations = []
         self._has_notes = self._has_repeats = False
@@ -175,8 +167,8 @@ class Recording:
         memory, self.memory = self.memory, None
         if memory is not None:
             memory = tuple(map(self.key, memory))
-            for each in self._kept:
-                if (kept := each()) is not None:
+            for ref in self._kept:
+                if (kept := ref()) is not None:
                     kept.number = -1
             self._kept = []
         return memory
@@ -198,12 +190,6 @@ class Recording:
         if isinstance(kept, tuple):
             return "tuple", *map(self.key, kept)
         return kept
-
-    @staticmethod
-    def _number_of(stamp: _Stamp) -> int:
-        if stamp.reading.number < 0:
-            raise UnfitError
-        return stamp.reading.number
 
 
 class _Reading:
@@ -233,11 +219,6 @@ class _Stamp(Unreadable):
 @types.coroutine
 def _answer(awaited: Awaited) -> Generator[Awaited, Any, Any]:
     return (yield awaited)
-
-
-def recorded_ports(recording: Recording, ports: Ports) -> Ports:
-    """Return ``ports`` that record their calls in ``recording``."""
-    return _RecordedPorts.of(recording, ports, _RecordedUnit(recording, ports.unit))
 
 
 class _RecordedUnit(ComputeUnit):
@@ -384,25 +365,6 @@ _SOMEWHERE: Final = object()
 class _RecordedPorts(Ports):
     recording: Recording = field(kw_only=True)
 
-    @classmethod
-    def of(cls, recording: Recording, ports: Ports, unit: Unit) -> Ports:
-        # Any: the stand-ins replace channels without being channels.
-        parts: dict[str, Any] = {**vars(ports), "recording": recording, "unit": unit}
-        parts["inputs"] = tuple(
-            _RecordedSource(recording, port, source) for port, source in enumerate(ports.inputs)
-        )
-        parts["outputs"] = tuple(
-            sink if isinstance(sink, Discard) else _RecordedSink(recording, port)
-            for port, sink in enumerate(ports.outputs)
-        )
-        parts["clock"] = _RecordedClock()
-        # Operators of equal behaviour have tensors at different addresses.
-        parts["off_chip"] = None
-        parts["region"] = None if ports.region is None else _SOMEWHERE
-        parts["on_chip"] = _RecordedMemory(recording)
-        parts["log"] = None
-        return cls(**parts)
-
     @override
     async def burst(self, rows: int, row_bytes: int, number: int = 0) -> None:
         if rows and row_bytes:
@@ -430,3 +392,23 @@ class _RecordedPorts(Ports):
     @override
     def arrivals(self) -> Arrivals:
         return _RecordedArrivals(self.recording, self)
+
+
+def recorded_ports(recording: Recording, ports: Ports) -> Ports:
+    # Any: the stand-ins replace channels without being channels.
+    parts: dict[str, Any] = {**vars(ports), "recording": recording}
+    parts["unit"] = _RecordedUnit(recording, ports.unit)
+    parts["inputs"] = tuple(
+        _RecordedSource(recording, port, source) for port, source in enumerate(ports.inputs)
+    )
+    parts["outputs"] = tuple(
+        sink if isinstance(sink, Discard) else _RecordedSink(recording, port)
+        for port, sink in enumerate(ports.outputs)
+    )
+    parts["clock"] = _RecordedClock()
+    # Operators of equal behaviour have tensors at different addresses.
+    parts["off_chip"] = None
+    parts["region"] = None if ports.region is None else _SOMEWHERE
+    parts["on_chip"] = _RecordedMemory(recording)
+    parts["log"] = None
+    return _RecordedPorts(**parts)

@@ -680,11 +680,7 @@ class AssumedSink:
         self.channel.close()
 
     def finish(self) -> None:
-        """Close the outermost dimension, which no stop closes.
-
-        Raises:
-            ProgramError: its size differs from the stated one.
-        """
+        """Close the outermost dimension, which no stop closes; refuse a size that is not stated."""
         self._close(len(self._counts) - 1)
 
     def count_sent(

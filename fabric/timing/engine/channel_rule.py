@@ -36,7 +36,7 @@ def credit_part(waited_cycles: int, backward_cycles: int) -> int:
 
 
 def links_part(before_cycle: int, now: int, visible_cycle: int, late_cycles: int) -> int:
-    """Return how many cycles of a wait for an element, from ``before_cycle`` on, were for links.
+    """Return the cycles of a wait for an element, from ``before_cycle`` on, that were for links.
 
     Shared links made the element visible ``late_cycles`` later.
     """
@@ -74,7 +74,7 @@ def taken_at(usable_cycle: int, backward_cycles: int) -> int:
 
 
 def next_from(cycle: int, interval_cycles: int) -> int:
-    """Return the first cycle of the next use after one in ``cycle``; 0 without an interval."""
+    """Return the first cycle of the next use after a use in ``cycle``; 0 without an interval."""
     return cycle + interval_cycles if interval_cycles else 0
 
 

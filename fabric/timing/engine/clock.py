@@ -109,11 +109,7 @@ class VirtualClock:
 
     @types.coroutine
     def park(self, unit: Unit, wait: Wait) -> Switching[None]:
-        """Suspend ``unit`` until it is woken; the last unit to park advances the clock.
-
-        Raises:
-            ProgramError: the operator has cancelled itself.
-        """
+        """Suspend ``unit`` until it is woken; the last unit to park advances the clock."""
         unit.wait = wait
         self.running = running = self.running - 1
         # No unit is woken after the run, though an operator may shield itself and wait again.
@@ -145,7 +141,6 @@ class VirtualClock:
             raise Stopped
 
     def wake(self, unit: Unit) -> None:
-        """Let ``unit`` run again, if it is parked."""
         if unit.wait is None:
             return
         unit.wait = None
@@ -237,8 +232,8 @@ class VirtualClock:
     def _carried(self, horizon: int) -> bool:
         """Advance the network and the memory up to ``horizon``; return whether a unit was woken.
 
-        The earlier event comes first. In one cycle the memory's event comes first: its stamps have
-        that cycle or later ones, and stamps of the network have later ones.
+        The earlier event comes first. In one cycle, the memory's event comes first: its stamps are
+        in this cycle or later, and stamps of the network are in later cycles.
         """
         network = self.network
         last = min(horizon, _NEVER - 1)

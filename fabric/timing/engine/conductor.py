@@ -34,7 +34,6 @@ class Conductor:
         self._paused = True
 
     def resume(self, strand: Strand) -> None:
-        """Schedule a parked strand."""
         if strand.step is None:
             strand.resume()
             return
@@ -52,7 +51,6 @@ class Conductor:
             reschedule(task)
 
     async def run(self) -> None:
-        """Conduct until cancelled."""
         while True:
             self._conducting = True
             try:

@@ -81,16 +81,10 @@ class Prefetching(Protocol):
 
 def prefetching(memory: OffChip | None) -> Prefetching | None:
     """Return the memory without wrappers, if it fetches ahead."""
-    behind = memory_behind(memory)
-    return behind if isinstance(behind, Prefetching) and behind.prefetches else None
-
-
-def memory_behind(memory: OffChip | None) -> object:
-    """Return the memory without wrappers."""
     behind: object = memory
     while isinstance(behind, StandIn):
         behind = behind.memory
-    return behind
+    return behind if isinstance(behind, Prefetching) and behind.prefetches else None
 
 
 class StandIn:

@@ -28,9 +28,7 @@ class Allocation:
     """The on-chip memory of a buffer, until the last reader of the buffer has ended.
 
     Attributes:
-        memory: the on-chip memory that has the room.
-        owner: the unit that allocated it.
-        size_bytes: of the room.
+        owner: the unit that allocated the room.
         holders: number of open references.
         spilled: off-chip addresses of spilled elements, by number.
     """

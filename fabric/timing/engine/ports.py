@@ -141,10 +141,8 @@ class Ports:
         unit: the operator's clock and counters.
         inputs, outputs: channel ends in port order.
         functional: whether tiles have data.
-        clock: the global virtual clock.
         off_chip: the off-chip memory, if the program uses it.
-        region: of the operator's tensor in off-chip memory; None if it has none.
-        on_chip: the on-chip memory.
+        region: of the operator's tensor in off-chip memory; None without a tensor.
         stored: arrays that stores have written, by name.
         log: None if the run has no log.
         repeats: how often an operator without inputs runs: once for each input of the program.
@@ -247,7 +245,7 @@ class Ports:
         Args:
             rows: rows of each tile.
             row_bytes: bytes of one row.
-            numbers: of the tiles; see ``burst``.
+            numbers: numbers of the tiles, as in ``burst``.
         """
         memory, region = prefetching(self.off_chip), self.region
         if memory is not None and region is not None and rows and row_bytes:
@@ -370,7 +368,7 @@ class Ports:
 
         Args:
             source: the stream.
-            seen_stop: level of its last stop; 0 for none.
+            seen_stop: level of the stream's last stop; 0 without a stop.
             awaited_stop: the lowest level that would do; 0 if no stop is needed.
         """
         unit = self.unit

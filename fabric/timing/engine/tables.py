@@ -81,10 +81,9 @@ R = TypeVar("R", bound=Row)
 
 
 class Table(Generic[R]):
-    """Rows of integers.
+    """Rows of integers, of the class ``row``.
 
     Attributes:
-        row: the class of a row.
         cells: the integers, row after row.
         memory: the cells as a memoryview, which Python reads faster.
         rows: the cells as a numpy array with named columns: ``table.rows["sent"]``.

@@ -66,7 +66,6 @@ class Unit:
         index: the node's place in the order that breaks ties.
         place: where the operator was wired.
         bytes_per_cycle: on-chip bandwidth of each load and store port.
-        registers: of the hardware.
         now: the local clock, in cycles; it only moves forward.
         next_look_cycle: the earliest cycle in which it looks at an input.
         next_end_cycle: the earliest cycle in which its outputs end; 0 without registers for ends.

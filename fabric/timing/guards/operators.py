@@ -3,7 +3,7 @@
 Only the fabric may set the clock. An operator has to make progress, to await one operation at a
 time in its task, and to send values of its stream's type.
 
-Source of the nesting rule: Streaming Tensor Programs, section 3.1; bare stops are this project's.
+Source of the nesting rule: Streaming Tensor Programs, section 3.1. Bare stops are an addition.
 """
 
 from __future__ import annotations
@@ -89,22 +89,14 @@ class Guard:
         self.running: object = None
 
     def begin(self, operation: str) -> None:
-        """Note that the caller's caller has to await ``operation``.
-
-        Raises:
-            Refusal: the previous operation was not awaited.
-        """
+        """Note that the caller's caller has to await ``operation``; refuse a second operation."""
         if self._operation is not None or self.stray is not None:
             self.end()
         frame = sys._getframe(2)
         self._operation, self._called = operation, (frame.f_code, frame.f_lasti)
 
     def awaited(self) -> None:
-        """Note that the operation is awaited.
-
-        Raises:
-            Refusal: another task awaits it.
-        """
+        """Note that the operation is awaited; refuse other tasks."""
         self._operation = self.held = None
         self.check_task()
 
@@ -141,7 +133,7 @@ class Guard:
     def has_tasks(self) -> bool:
         """Whether the operator has started tasks that have not ended."""
         task = self.unit.strand.task
-        return task is not None and any(each.child_tasks for each in task.child_nurseries)
+        return task is not None and any(nursery.child_tasks for nursery in task.child_nurseries)
 
     def drop(self) -> None:
         """Close an operation that was not awaited, so that Python does not warn."""
@@ -357,11 +349,7 @@ class GuardedSink:
         raise Refusal(f"{self._name} is closed by its operator: expected the end of run() to do so")
 
     def finish(self) -> None:
-        """Close the channel at the end of the operator.
-
-        Raises:
-            Refusal: a dimension is still open.
-        """
+        """Close the channel at the end of the operator; refuse open dimensions."""
         rank = self._type.rank
         if self._last != rank:
             raise Refusal(

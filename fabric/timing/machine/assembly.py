@@ -213,7 +213,7 @@ def _channels(
             hop, way = routes.hops[number], routes.shared[number]
         channels.append(Channel(edge.name, depth, *ends, clock, hop, interval_cycles, way))
     if routes is not None and routes.network is not None:
-        routes.network.connect([[channels[each] for each in flow] for _, flow in routes.trees])
+        routes.network.connect([[channels[number] for number in flow] for _, flow in routes.trees])
     return tuple(channels)
 
 
@@ -230,7 +230,7 @@ def _log(
     setup: Setup, units: tuple[Unit, ...], clock: VirtualClock, failures: Failures
 ) -> Log | None:
     observers = setup.observers
-    keepers = [*setup.keepers, *(each for each in observers if isinstance(each, Companion))]
+    keepers = [*setup.keepers, *(one for one in observers if isinstance(one, Companion))]
     if not observers:
         return Log(keepers, units) if keepers else None
 
@@ -239,7 +239,7 @@ def _log(
         # The caller of the observer continues, and all units run until they wait.
         clock.stopping = True
 
-    guarded = [each if is_ours(type(each)) else GuardedObserver(each, fail) for each in observers]
+    guarded = [one if is_ours(type(one)) else GuardedObserver(one, fail) for one in observers]
     return Observation(guarded, keepers, units)
 
 

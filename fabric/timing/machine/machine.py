@@ -147,7 +147,6 @@ class Machine:
     routes: Routes | None = None
 
     def publish(self) -> None:
-        """Copy the progress to all units and channels."""
         if self.region is not None:
             self.region.publish()
 
@@ -250,7 +249,7 @@ def routes_of(plan: Plan, floor: Floor) -> Routes:
             hops.append(ONE_CYCLE)
             continue
         ways[number], cycles = mesh.route(source, target)
-        # Credits return over as many other links, and take the same number of cycles.
+        # Credits return over the same number of other links, and take the same cycles.
         hops.append(Hop(cycles, cycles))
         port = 0 if isinstance(edge.producer.operator, Broadcast) else edge.output
         trees.setdefault((edge.producer.index, port), []).append(number)

@@ -72,11 +72,7 @@ class Runner:
     """Runs a program once, with one trio task for each operator."""
 
     def __init__(self, setup: Setup, *, on_heartbeat: Callable[[], None], beat_cycles: int) -> None:
-        """Build the machine; ``on_heartbeat`` is called about every ``beat_cycles``.
-
-        Raises:
-            ConfigurationError: see ``assemble``.
-        """
+        """Build the machine; ``on_heartbeat`` is called about every ``beat_cycles``."""
         clock = VirtualClock(self._stop, on_heartbeat, beat_cycles)
         self.machine: Final = assemble(setup, clock)
         self._scope: Final = CancelScope()

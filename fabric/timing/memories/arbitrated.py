@@ -126,7 +126,8 @@ class ArbitratedMemory:
         if total_bytes:
             client.first = client.end
             client.stream_bytes, client.before_bytes = total_bytes, 0
-            # The last request is left out if all bursts begin before it; the first one never is.
+            # The last request is left out if the last burst begins before or with it, unless it is
+            # the only one.
             client.end += -(-max(1, total_bytes - min(size, last_bytes)) // size)
             client.begin_cycle = unit.now
 
@@ -273,7 +274,7 @@ class _Steady:
 
     @property
     def open_requests(self) -> int:
-        """How many of the taken requests still move data."""
+        """Number of taken requests that have not moved all data."""
         return max(0, -((self._cycle - self._free_cycle) // self._description.interval_cycles))
 
 
@@ -386,7 +387,7 @@ class _Channel:
         if command == ACTIVATE:
             bank.row = chosen.row
             bank.opening = True
-            bisect.insort(self._opened, chosen, key=lambda each: each.since_cycle)
+            bisect.insort(self._opened, chosen, key=lambda waiting: waiting.since_cycle)
             self._limit_activations(bank, cycle)
             return
         if window is self._opened:

@@ -63,11 +63,7 @@ class BankedMemory:
         *,
         logged: int = 0,
     ) -> None:
-        """Serve ``readers`` before ``writers`` in every cycle, and keep ``logged`` commands.
-
-        Raises:
-            ConfigurationError: readers that fetch ahead need more ports than the tables can have.
-        """
+        """Serve ``readers`` before ``writers`` in every cycle, and keep ``logged`` commands."""
         self._description: Final = description
         # The submitted tile of a reader has one part, or two if room for requests ended within it.
         # Each part that is fetched ahead has at least one request.
@@ -124,11 +120,7 @@ class BankedMemory:
         return tile.requests - int(self._world.ports.rows["left"][tile.ports].sum())
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Take a burst at the unit's clock.
-
-        Raises:
-            Refusal: the burst has too many requests, or another burst was announced.
-        """
+        """Take a burst at the unit's clock; refuse too many requests, and unannounced bursts."""
         requests = burst.requests(self._description.request_bytes)
         if requests > MOST_REQUESTS:
             raise Refusal(

@@ -179,10 +179,10 @@ def _serve(w: World, channel: Channel, until: int) -> None:
 
 
 def _issue(w: World, channel: Channel, row: int, column: int) -> tuple[int, int]:
-    """Issue the first command; return the keys of the next ones, EMPTY if unknown.
+    """Issue the first command; return the keys of the next row command and column, or EMPTY.
 
-    Row commands and columns have separate slots. The key of the other kind stays the least if its
-    cycle is not delayed, and if it is for another bank.
+    A row command and a column can be issued in one cycle. The key of the other kind stays the least
+    if its cycle is before the next command of this kind, and its request is to another bank.
     """
     cycle = min(row, column) >> rows.CYCLE_SHIFT
     if column < row:

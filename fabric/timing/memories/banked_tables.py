@@ -170,8 +170,8 @@ def _slots(description: BankedDescription) -> tuple[int, int]:
 
     A request of one burst frees its entry while its row is being opened, but needs its slot.
     """
-    each = 2 if description.request_bytes == description.dram.burst_bytes else 1
-    return each * description.read_window_bursts, each * description.write_window_bursts
+    slots = 2 if description.request_bytes == description.dram.burst_bytes else 1
+    return slots * description.read_window_bursts, slots * description.write_window_bursts
 
 
 def _begin_channels(world: rows.World, slots: int) -> None:

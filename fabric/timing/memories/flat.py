@@ -136,14 +136,16 @@ class FlatMemory:
         return client.asked - client.left
 
     def submit(self, unit: Unit, burst: Burst) -> None:
-        """Take a burst at the unit's clock.
-
-        Raises:
-            Refusal: it would take more than a day to simulate.
-        """
+        """Take a burst at the unit's clock; refuse one that takes more than a day to simulate."""
         requests = burst.requests(self._progress.request_bytes)
         if requests > MOST_REQUESTS:
-            raise Refusal(_too_long(burst, requests))
+            days = requests // (REQUESTS_PER_SECOND * 86_400)
+            raise Refusal(
+                f"a tile of {counted(burst.rows, 'row')} of {counted(burst.row_bytes, 'byte')} "
+                f"takes {counted(requests, 'request')} to the HBM, {counted(days, 'day')} of "
+                f"simulation at {REQUESTS_PER_SECOND:,} requests a second: expected at most "
+                f"{MOST_REQUESTS:,} requests"
+            )
         begin(self.world, self._port[unit.index], unit.now, requests)
 
     def advance(self, horizon_cycle: int) -> list[Unit]:
@@ -161,15 +163,6 @@ class FlatMemory:
             self._clients[port].answered(self.world.clients[port].ready + 1)
         self._progress.finished, self._progress.seen_cycle = 0, NEVER
         return [self._clients[port] for port in ports]
-
-
-def _too_long(burst: Burst, requests: int) -> str:
-    days = requests // (REQUESTS_PER_SECOND * 86_400)
-    return (
-        f"a tile of {counted(burst.rows, 'row')} of {counted(burst.row_bytes, 'byte')} takes "
-        f"{counted(requests, 'request')} to the HBM, {counted(days, 'day')} of simulation at "
-        f"{REQUESTS_PER_SECOND:,} requests a second: expected at most {MOST_REQUESTS:,} requests"
-    )
 
 
 def begin(w: FlatWorld, port: int, cycle: int, requests: int) -> None:

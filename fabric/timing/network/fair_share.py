@@ -327,7 +327,7 @@ def give(w: LinkWorld, number: int, by: int, rate: int) -> None:
 
 
 def stops_before(flow: Flow, level: int, link: int) -> bool:
-    """Whether another link, full before this one at ``level``, gives a flow its rate."""
+    """Whether a flow has its rate from a link that is full before ``link``, full at ``level``."""
     if flow.by in (NONE, link):
         return False
     return flow.rate < level or (flow.rate == level and flow.by < link)

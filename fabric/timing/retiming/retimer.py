@@ -82,7 +82,6 @@ class Retimer:
         timed.rows["base"] = self.base[:-1]
         timed.rows["producer"] = [channel.producer for channel in channels]
         timed.rows["consumer"] = [channel.consumer for channel in channels]
-        self._shares_links: Final = record.links is not None
         nothing = np.zeros(0, np.int64)
         sizes, ends, links = nothing, nothing, NO_LINKS
         if record.links is not None:
@@ -121,7 +120,7 @@ class Retimer:
         channels with slots that the critical path waited for, up to the limit or the last cycle.
         Without such channels, no depths change the outcome. The record must have no shared links.
         """
-        assert not self._shares_links
+        assert self.record.links is None
         if retimed.blocked:
             return frozenset(wait.channel for wait in self.loop_of(retimed.blocked) if wait.full)
         record = self.record

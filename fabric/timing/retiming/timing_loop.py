@@ -301,12 +301,12 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
                 pc -= 1
                 continue
             # Continue at the unit that sent the element.
-            came = w.clocks[pc] - amount
+            seen = w.clocks[pc] - amount
             while w.events[pc].code & e.KIND != e.ARRIVAL:
                 pc -= 1
             channel = w.channels[w.events[pc].code >> e.SHIFT]
             slot = channel.base + w.events[pc].amount
-            if came > w.visible[slot]:
+            if seen > w.visible[slot]:
                 # The interval of the channel delayed the element: the unit took the one before.
                 pc = p.taken[slot - 1]
                 continue

@@ -270,7 +270,7 @@ def expected_of(
         for edge, channel in zip(plan.edges, state.channels, strict=True)
         if channel.closed_cycle is not None
     ]
-    while sum(learned.bind(*each) is not None for each in ended):
+    while sum(learned.bind(*stream) is not None for stream in ended):
         pass
     sizes = {symbol: size for symbol, size in learned.sizes.items() if isinstance(size, int)}
     return {channel.number: _expected(plan.edges[channel.number], sizes) for channel in channels}

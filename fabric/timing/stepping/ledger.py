@@ -126,7 +126,7 @@ class Ledger(Observer, KeptRows):
         """Return the elements that channel ``number`` held at the cycle, oldest first."""
         channel = self.machine.channels[number]
         assert isinstance(channel.log, Watched)
-        sent = [*self._dequeued[number], *(each[:2] for each in channel.log.held)]
+        sent = [*self._dequeued[number], *(element[:2] for element in channel.log.held)]
         first = self._tally.counts[number].next
         held = []
         for place, ((value, stop), stamps) in enumerate(sent):

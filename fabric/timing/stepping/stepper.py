@@ -106,7 +106,7 @@ def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
     edges = list(enumerate(machine.plan.edges))
     name, _, port = unit.rpartition(".")
     wanted = int(port) if name and port.isdecimal() and len(port) < _DIGITS else None
-    if any(each.name == unit for each in machine.units):
+    if any(other.name == unit for other in machine.units):
         wanted = None
     index = unit_number(machine, unit if wanted is None else name)
     read = {edge.input: number for number, edge in edges if edge.consumer.index == index}
