@@ -124,7 +124,7 @@ class Arrays:
         joints = self.joints
         table, dimensions = Table.zeros(c.ChannelRow, len(joints)), GrowingTable(c.Dimension)
         rows, channels = table.rows, [joint.channel for joint in joints]
-        # Powers of two.
+        # A channel begins with a power of two of slots.
         bits = [(min(channel.depth, _FIRST_SLOTS) - 1).bit_length() for channel in channels]
         sizes = np.left_shift(1, np.array(bits, np.int64))
         rows["mask"], rows["base"] = sizes - 1, _starts(sizes)

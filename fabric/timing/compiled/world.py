@@ -277,7 +277,7 @@ class World(NamedTuple):
     memory: FlatWorld
 
 
-# Why the loop returns.
+# Reasons why the loop returns.
 AT_REST: Final = 0
 ASKS: Final = 1
 TIRED: Final = 2

@@ -40,8 +40,8 @@ class VirtualClock:
 
     Attributes:
         now: every event before this cycle has happened.
-        stopping: stop when no unit can run, instead of advancing.
-        stopped: the run is over; work of cancelled operators does not count.
+        stopping: whether the run stops when no unit can run, instead of advancing.
+        stopped: whether the run is over; work of cancelled operators does not count.
         pace_cycle: units with clocks at or after it wait until no other unit can run.
         chose: called with each unit that waits for a cycle, since inputs that arrive until then may
             decide its work.

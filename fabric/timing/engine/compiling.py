@@ -42,7 +42,7 @@ def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any
     """
     pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
     integers: Any = [types.int64 for kind in kinds.values() if kind is int]
-    # Without Python's rule for a division by zero nothing in a loop over integers raises.
+    # With numpy's error model, a division by zero does not raise, and so no loop over integers.
     assert isinstance(function, FunctionType)
     loop = _jitted(function)
     config: Any = numba.config

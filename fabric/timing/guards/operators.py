@@ -89,7 +89,7 @@ class Guard:
         self.running: object = None
 
     def begin(self, operation: str) -> None:
-        """Note that the caller's caller has to await ``operation``; refuse a second operation."""
+        """Check that the last operation was awaited, and note ``operation`` of the caller's caller."""
         if self._operation is not None or self.stray is not None:
             self.end()
         frame = sys._getframe(2)

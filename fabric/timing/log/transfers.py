@@ -131,7 +131,7 @@ def requested_of(entries: Entries, sent: Counters) -> Counters:
     """Return the requested cycles of the elements that rows ``sent`` send; -1 without a request."""
     kind = entries["operation"]
     places = np.flatnonzero(np.isin(kind, (*log.SENDS, *log.REQUESTS)))
-    # A request is followed by its element on the channel.
+    # On a channel, the row after a request sends the requested element.
     places = places[np.argsort(entries["channel"][places], kind="stable")]
     requests = np.flatnonzero(np.isin(kind[places[:-1]], log.REQUESTS))
     requested = np.full(len(entries), -1)

@@ -46,7 +46,7 @@ def activate(w: World, channel: Channel, slot: int, cycle: int) -> None:
     channel.rows_from = cycle + 2
     until = cycle + dram.rrd_s_cycles
     if dram.faw_cycles > 4 * dram.rrd_s_cycles:
-        # This activation is the fourth, with the latest three.
+        # This is the fourth activation since ``activated_third``. The fifth has to wait.
         until = max(until, pseudo.activated_third + dram.faw_cycles)
         pseudo.activated_third = pseudo.activated_second
         pseudo.activated_second = pseudo.activated
@@ -104,7 +104,7 @@ def read_or_write(w: World, channel: Channel, slot: int, cycle: int) -> None:
         pseudo.written = cycle
         bank.held = max(bank.held, written + dram.wr_cycles)
     else:
-        # The bus turns.
+        # The bus has to turn before a write.
         turned = cycle + dram.cl_cycles + dram.burst_cycles + 2 - dram.cwl_cycles
         _delay_groups(w, pseudo, rows.WRITE, turned)
         pseudo.read = cycle
@@ -123,7 +123,7 @@ def read_or_write(w: World, channel: Channel, slot: int, cycle: int) -> None:
     if bank.precharge_from != rows.BLOCKED:
         bank.precharge_from = bank.held
     if bank.newest != slot or request.following != rows.NONE:
-        # Others may want another row.
+        # Other requests to the bank may need another row.
         _classify_all(w, bank)
 
 

@@ -320,7 +320,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             continue
         elif kind == e.END:
             if w.clocks[pc] > channel.closed:
-                # Registers delayed it: the unit took or sent an element in the cycle before.
+                # Registers delayed the end: the unit took or sent an element one cycle before.
                 pc -= 1
                 continue
             unit = channel.producer
@@ -335,7 +335,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             # The slot was used ``depth`` elements before.
             slot = channel.base + p.element[pc] - channel.depth
             if channel.interval and w.clocks[pc] > credit(p, channel, p.element[pc]):
-                # The interval of the channel delayed the send: the unit sent in the cycle before.
+                # The interval of the channel delayed the send: the unit sent one cycle before.
                 pc -= 1
                 continue
             p.blamed[ch] = 1

@@ -135,7 +135,7 @@ def row_outcomes(counters: MemoryCounters) -> str:
 
 
 def uneven_channels(counters: MemoryCounters) -> str | None:
-    """Return in words the channels with most and least traffic, if the most exceeds the mean."""
+    """Describe the channels with most and least traffic, if the most far exceeds the mean."""
     served = [channel.requests for channel in counters.channels]
     most, mean = max(served, default=0), sum(served) / max(1, len(served))
     if most < max(_FEW, _UNEVEN * mean):
