@@ -56,7 +56,7 @@ def program_prints(*, as_json: bool) -> contextlib.AbstractContextManager[object
 
 def print_text(text: str) -> None:
     """Print ``text``; a closed pipe is not an error."""
-    text = harmless(text)
+    text = escaped(text)
     encoding = sys.stdout.encoding or "utf-8"
     with _stdout():
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
@@ -85,10 +85,10 @@ def _stdout() -> Iterator[None]:
 def tell(text: str) -> None:
     """Write ``text`` to standard error, if it is open."""
     with contextlib.suppress(OSError):
-        click.echo(harmless(text), err=True)
+        click.echo(escaped(text), err=True)
 
 
-def harmless(text: str) -> str:
+def escaped(text: str) -> str:
     """Return ``text`` for a terminal: with control characters escaped and without passwords."""
     return _CONTROL.sub(lambda match: visible(match[0]), without_passwords(text))
 

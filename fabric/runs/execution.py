@@ -38,7 +38,7 @@ from fabric.timing.state.run_state import Ending
 
 if TYPE_CHECKING:
     from fabric.analysis.trace.recorder import Recorder
-    from fabric.messages.standard_error import Snapshot
+    from fabric.messages.progress import Snapshot
     from fabric.messages.text import JsonObject
     from fabric.runs.counters import UnitCounters
     from fabric.runs.options import Progress, Settings
@@ -217,7 +217,7 @@ class Execution:
             self.log.operator_finished(cycle, counters[number])
 
     def _snapshot(self) -> Snapshot:
-        from fabric.messages.standard_error import Snapshot
+        from fabric.messages.progress import Snapshot
 
         machine = self.machine
         machine.publish()

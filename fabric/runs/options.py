@@ -23,7 +23,7 @@ from fabric.timing.engine.observer import Observer
 
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
-    from fabric.messages.standard_error import Snapshot
+    from fabric.messages.progress import Snapshot
 
 Mode = Literal["timing", "functional"]
 OnDeadlock = Literal["report", "grow", "describe"]

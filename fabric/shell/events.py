@@ -12,7 +12,7 @@ import structlog
 from typing_extensions import override
 
 from fabric.messages.events import line_logger
-from fabric.messages.output import harmless
+from fabric.messages.output import escaped
 
 if TYPE_CHECKING:
     from structlog.typing import BindableLogger
@@ -23,7 +23,7 @@ class _StandardError(io.TextIOBase):
 
     @override
     def write(self, text: str) -> int:
-        click.echo(harmless(text), nl=False, err=True)
+        click.echo(escaped(text), nl=False, err=True)
         return len(text)
 
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from fabric import Program
-from fabric.messages.standard_error import Snapshot
+from fabric.messages.progress import Snapshot
 from fabric.timing.compiled import arrays, region
 from operators import Broadcast, Consumer, EagerMerge, Flatten, Metadata, Promote, Repeat, Zip
 from tests.compiled.both import both, run

@@ -15,7 +15,7 @@ from structlog.testing import LogCapture
 from fabric import Program, StreamType, Tile, TileType, simulate
 from fabric.graph.values.dims import symbol
 from fabric.graph.wiring.elaborate import elaborate
-from fabric.messages.standard_error import Snapshot
+from fabric.messages.progress import Snapshot
 from operators import Consumer, FilterLastTile, Metadata, RandomOffChipLoad, Repeat, Tensor, Zip
 from tests.compiled.both import both
 from tests.compiled.odd_programs import FALL_BACK, STAY, numbers

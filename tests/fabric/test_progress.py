@@ -7,7 +7,7 @@ import pytest
 import trio
 from rich.console import Console
 
-from fabric.messages.standard_error import Progress, Snapshot
+from fabric.messages.progress import Progress, Snapshot
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fabric.analysis.trace.selection import TraceOptions
     from fabric.graph.wiring.program import Program
     from fabric.messages.events import Log
-    from fabric.messages.standard_error import Progress
+    from fabric.messages.progress import Progress
     from fabric.runs.report import Report
     from fabric.shell.prompt import Break
 
@@ -244,7 +244,7 @@ def _progress() -> Progress | None:
         return None
     from rich.console import Console
 
-    from fabric.messages.standard_error import Progress
+    from fabric.messages.progress import Progress
 
     return Progress(Console(stderr=True))
 

@@ -1,4 +1,4 @@
-"""Live progress on standard error."""
+"""The progress of a run, and its line on standard error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Progress:
         self._seconds = seconds
 
     async def run(self, snapshot: Callable[[], Snapshot]) -> None:
-        """Show what ``snapshot`` returns, several times a second, until cancelled."""
+        """Show a line about the snapshot, which changes five times a second, until cancelled."""
         from rich.live import Live
 
         seen: deque[tuple[float, int]] = deque(maxlen=_RATE_OVER)
