@@ -426,7 +426,7 @@ def _clients(
 ) -> Iterator[_Client]:
     """Yield the clients with a known number of requests.
 
-    Clients that are known together, by a total, are one client for reads and one for writes.
+    Clients with a known total only are joined to one client for reads and one for writes.
     """
     shared: dict[bool, list[tuple[Expression, int, int]]] = {False: [], True: []}
     for node, work, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):

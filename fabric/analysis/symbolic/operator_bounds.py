@@ -116,7 +116,7 @@ class Certain:
         return facts
 
     def _certain_totals(self, plan: Plan) -> dict[Expression, int]:
-        """Return the program's totals of which a run counts the elements of all parts."""
+        """Return the program's totals with parts that a run counts."""
         stated = plan.program.totals
         carried = {edge.type.count for edge in plan.edges} if stated else set()
         certain: dict[Expression, int] = {}

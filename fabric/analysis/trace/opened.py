@@ -76,7 +76,7 @@ _SELECTS: Final[dict[str, str]] = {
 }
 
 
-# Methods import their analyses: a command runs one of them.
+# Methods import their analyses, because a command runs one analysis.
 
 
 class Trace(RecordedRun, Shown):

@@ -1,7 +1,7 @@
 """The state of a recorded run at a cycle, like the engine's state of a machine.
 
-A trace has the stamps of all events. All channels of a wait, the holders of on-chip memory and the
-counters of the HBM are known for the last recorded state only. If a stream ended without a waiting
+A trace has the stamps of all events. Only the last recorded state has all channels of a wait, the
+holders of on-chip memory and the counters of the HBM. If a stream ended without a waiting
 reader, the cycle of its end is unknown. If only a window or some channels are recorded, a unit
 counts as busy outside of its recorded waits.
 """

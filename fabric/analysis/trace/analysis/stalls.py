@@ -35,7 +35,7 @@ _LINKS: Final = "for links"
 
 @dataclass(frozen=True)
 class ChargedRoot:
-    """Stalled cycles of all units with one root, and the number of these units."""
+    """Stalled cycles of all units with one root, and the number of units."""
 
     root: WaitRoot
     cycles: int

@@ -215,7 +215,7 @@ class Detail:
 def detail_of(
     trace: RecordedRun, units: Sequence[int], channels: Sequence[int], characters: int
 ) -> Detail:
-    """Return as many waits and transfers as fit in ``characters``, of the first units and channels.
+    """Return the waits and transfers of the first units and channels that fit in ``characters``.
 
     A unit or a channel has all its rows or none. ``units`` and ``channels``: most important first.
     """
