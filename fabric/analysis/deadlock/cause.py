@@ -14,17 +14,11 @@ _THROUGH: Final = 4
 
 
 class Stuck(NamedTuple):
-    """The units that never continue.
+    """The units that never continue."""
 
-    Attributes:
-        cores: loops, in which each unit waits for the next, or units that wait for an ended one.
-        tail: other units, which wait for a core.
-        needs: by the numbers of waiting units.
-    """
-
-    cores: list[list[UnitState]]
-    tail: list[UnitState]
-    needs: dict[int, Need]
+    cores: list[list[UnitState]]  # each unit waits for the next; or a unit waits for an ended one
+    tail: list[UnitState]  # other units, which wait for a core
+    needs: dict[int, Need]  # by the numbers of waiting units
 
 
 def find_stuck(state: RunState) -> Stuck:

@@ -53,10 +53,7 @@ _NAMES: Final = 4
 def describe_deadlock(
     state: RunState, stuck: Stuck, expected: Mapping[int, Expected], why_no_remedy: str
 ) -> DeadlockReport:
-    """Return the report of a deadlock with at least one ``stuck`` unit.
-
-    ``why_no_remedy``: the reason that the report has no remedy.
-    """
+    """Return the report of a deadlock with at least one ``stuck`` unit, without a remedy."""
     loops = [_loop(state, loop, stuck, expected) for loop in stuck.cores]
     return _report(state, loops, stuck.tail, stuck, why_no_remedy)
 

@@ -29,118 +29,82 @@ KINDS: Final = {
 
 @dataclass(frozen=True)
 class BlockedUnit:
-    """A unit that does not continue.
-
-    Attributes:
-        operation: ``receive``, ``send``, ``capacity``; ``moving`` or ``circling`` in a livelock.
-        any_of: one of the channels is enough.
-        since_cycle: its clock when it began to wait; None in a livelock.
-        seen_stop, awaited_stop: level of the last stop of a stream that ended inside a sub-tensor,
-            and the lowest level that would have closed it; otherwise None.
-    """
+    """A unit that does not continue."""
 
     unit: str
     operator: str
-    operation: str
-    any_of: bool
+    operation: str  # receive, send, capacity; moving or circling in a livelock
+    any_of: bool  # one of the channels is enough
     channels: list[str]
     waits_for: list[str]
-    since_cycle: int | None
+    since_cycle: int | None  # its clock when it began to wait; None in a livelock
     file: str
     line: int
     needs: str
-    seen_stop: int | None
-    awaited_stop: int | None
+    seen_stop: int | None  # level of the last stop of a stream that ended inside a sub-tensor
+    awaited_stop: int | None  # the lowest level that would have closed the sub-tensor
 
 
 @dataclass(frozen=True)
 class LoopChannel:
-    """A channel of a loop.
+    """A channel of a loop."""
 
-    Attributes:
-        name: ``producer.output -> consumer.input``.
-        option: its name in ``--depth``.
-        depth, held: slots, and the elements and bare stops in them.
-        expected: elements in the whole stream: a number or an expression.
-    """
-
-    name: str
-    option: str
-    depth: int
-    held: int
+    name: str  # ``producer.output -> consumer.input``
+    option: str  # its name in ``--depth``
+    depth: int  # slots
+    held: int  # elements and bare stops in the slots
     sent: int
     taken: int
-    expected: str
+    expected: str  # elements in the whole stream: a number or an expression
     shape: str
     ended_cycle: int | None
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Units that wait for one another, or one unit that waits for an ended one.
+    """Units that wait for one another, or one unit that waits for an ended one."""
 
-    Attributes:
-        code: key of ``KINDS``.
-        units: each waits for the next, the last for the first.
-        hint: the missing element, stop or release, for loops that no depth releases.
-    """
-
-    code: str
-    units: list[BlockedUnit]
+    code: str  # key of ``KINDS``
+    units: list[BlockedUnit]  # each waits for the next, the last for the first
     channels: list[LoopChannel]
     cause: str
-    hint: str
+    hint: str  # the missing element, stop or release, for loops that no depth releases
 
 
 @dataclass(frozen=True)
 class Depth:
-    """A deeper channel.
-
-    Attributes:
-        rejected_cycle: of the deadlock with one slot less; None if that run had no deadlock.
-        same_loop: the run with one slot less stops in the same loop.
-    """
+    """A deeper channel."""
 
     option: str
     before: int
     after: int
-    rejected_cycle: int | None
-    same_loop: bool
+    rejected_cycle: int | None  # of the deadlock with one slot less; None without a deadlock
+    same_loop: bool  # the run with one slot less stops in the same loop
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """More on-chip memory: ``[on_chip] capacity_bytes``.
-
-    Attributes:
-        rejected_cycle: of the deadlock with one byte less; None if that run had no deadlock.
-    """
+    """More on-chip memory: ``[on_chip] capacity_bytes``."""
 
     before_bytes: int
     after_bytes: int
-    rejected_cycle: int | None
+    rejected_cycle: int | None  # of the deadlock with one byte less; None without a deadlock
     same_loop: bool
 
 
 @dataclass(frozen=True)
 class Front:
-    """Elements in front of a feedback, so that its loop can start.
-
-    Attributes:
-        write: the new argument of ``connect``; the values do not matter for the run that was tried.
-        rejected_cycle: of the deadlock with one element less; None if that run had no deadlock.
-        statement: the user's corrected line; empty if the line is not a single call.
-    """
+    """Elements in front of a feedback, so that its loop can start."""
 
     stream: str
     type: str
-    write: str
+    write: str  # the new argument of ``connect``; other values of the elements work, too
     file: str
     line: int
     count: int
-    rejected_cycle: int | None
+    rejected_cycle: int | None  # of the deadlock with one element less; None without a deadlock
     same_loop: bool
-    statement: str = ""
+    statement: str = ""  # the user's corrected line; empty if the line is not a single call
 
 
 @dataclass(frozen=True)
@@ -160,26 +124,17 @@ INTERRUPTED: Final = "the search for a remedy was interrupted"
 
 @dataclass(frozen=True)
 class Remedy:
-    """Changes with which the program completes, all together.
-
-    Attributes:
-        cycles: of a full run with these changes; None if no run completed.
-        irreducible: no depth or front can be lowered by one, nor the capacity by a byte, with all
-            else kept.
-        why_not: why no remedy was found, or why its numbers may be larger than needed.
-        faster: larger depths with which a run takes at least 1 % fewer cycles; empty without any.
-        faster_cycles: of this run.
-    """
+    """Changes with which the program completes, all together."""
 
     depths: list[Depth] = field(default_factory=list)
     capacity: Capacity | None = None
-    cycles: int | None = None
-    irreducible: bool = False
+    cycles: int | None = None  # of a full run with the changes; None if no run completed
+    irreducible: bool = False  # no number can be lowered by one with the other numbers kept
     trials: int = 0
-    why_not: str = ""
+    why_not: str = ""  # why no remedy was found, or why its numbers may be larger than needed
     initial: list[Front] = field(default_factory=list)
     every_channel: EveryChannel | None = None
-    faster: dict[str, int] = field(default_factory=dict)
+    faster: dict[str, int] = field(default_factory=dict)  # depths that save at least 1 % of cycles
     faster_cycles: int | None = None
 
 

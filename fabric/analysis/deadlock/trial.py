@@ -55,27 +55,18 @@ class Change:
 
 
 class TrialOutcome(NamedTuple):
-    """The end of a run.
-
-    Attributes:
-        cycle: of its end; in a deadlock, the last cycle in which a unit began to wait.
-        full: the shallowest full channel of each loop that has one.
-        codes: of the loops; see ``KINDS``.
-        feedbacks: the feedbacks of loops without an element in flight.
-        enough_bytes: the least on-chip capacity without any wait for capacity.
-        record: None if the run was not recorded.
-    """
+    """The end of a run."""
 
     ending: Ending
-    cycle: int
-    loops: frozenset[frozenset[str]]
-    full: dict[str, int]
-    codes: frozenset[str]
-    feedbacks: tuple[tuple[Feedback, ...], ...]
+    cycle: int  # of its end; in a deadlock, the last cycle in which a unit began to wait
+    loops: frozenset[frozenset[str]]  # the names of units
+    full: dict[str, int]  # the depth of the shallowest full channel of each loop that has one
+    codes: frozenset[str]  # of the loops, from ``KINDS``
+    feedbacks: tuple[tuple[Feedback, ...], ...]  # of loops without an element in flight
     elements: int
-    enough_bytes: int
+    enough_bytes: int  # the least on-chip capacity without any wait for capacity
     failure: str | None = None
-    record: Record | None = None
+    record: Record | None = None  # None if the run was not recorded
 
 
 _NOT_RUN: Final = TrialOutcome("interrupted", 0, frozenset(), {}, frozenset(), (), 0, 0)
@@ -87,11 +78,7 @@ class Search:
     def __init__(
         self, plan: Plan, depths: Mapping[str, int], hops: Mapping[str, Hop], effort: int | None
     ) -> None:
-        """Prepare the runs.
-
-        ``effort``: elements that all runs may deliver together; None for no limit on a run with
-        unbounded channels, and the default for all others.
-        """
+        """``effort``: of all runs; None for the default, without a limit on an unbounded run."""
         self.left = EFFORT_ELEMENTS if effort is None else effort
         self.plan: Final = plan
         self.trials = 0

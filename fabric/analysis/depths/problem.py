@@ -33,18 +33,12 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class Variable:
-    """An unknown depth, of one channel or of several that share it.
+    """An unknown depth, of one channel or of several that share it."""
 
-    Attributes:
-        name: the channel's option, or the pattern of the channels that share it.
-        least: at least 1; equals ``most`` if pinned.
-        most: greatest depth that a record can use.
-    """
-
-    name: str
+    name: str  # the channel's option, or the pattern of the channels that share the depth
     channels: tuple[Slot, ...]
-    least: int
-    most: int
+    least: int  # at least 1; equals ``most`` if pinned
+    most: int  # the greatest depth that a record can use
     is_pinned: bool = False
 
 
@@ -57,16 +51,11 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Unknown depths and their cost; all limits must be kept.
+    """Unknown depths and their cost; all limits must be kept."""
 
-    Attributes:
-        variables: in the order of ``Depths``.
-        cost: cost of a channel from its depth and its element's bytes; grows with the depth.
-    """
-
-    variables: tuple[Variable, ...] = field(repr=False)
+    variables: tuple[Variable, ...] = field(repr=False)  # in the order of ``Depths``
     limits: tuple[Limit, ...] = field(repr=False)
-    cost: Callable[[int, int], int]
+    cost: Callable[[int, int], int]  # of a channel, from its depth and the bytes of an element
 
     def cost_of(self, depths: Sequence[int]) -> int:
         return sum(map(self.cost_at, range(len(depths)), depths))

@@ -69,9 +69,9 @@ def _suspects(oracle: Oracle) -> list[int]:
 
 
 def search(oracle: Oracle, lower: Depths) -> Found:
-    """Return depths of nearly least cost: lowering any single depth breaks a limit.
+    """Return depths of nearly least cost, from the ``lower_bounds``.
 
-    ``lower`` are lower bounds, from ``lower_bounds``.
+    Lowering any single depth breaks a limit.
     """
     problem = oracle.problem
     depths = trimmed(oracle, raised(oracle, lower), lower)

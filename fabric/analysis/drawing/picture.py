@@ -29,63 +29,47 @@ _Cycles = Annotated[int, msgspec.Meta(ge=0)]
 
 @dataclass(frozen=True)
 class Box:
-    """A unit, or several units of one kind with equal types.
-
-    Attributes:
-        kind: of the unit, and the colour of a box without shares. Empty for a white box.
-        shares: the mean over the units; None without a finished run.
-        copies: it is a Broadcast.
-        state: a line of text below the name.
-        cause: of a wait, shown as a stripe.
-        stuck: it is drawn in the colour of deadlocks.
-        note: the tooltip's text after the name.
-    """
+    """A unit, or several units of one kind with equal types."""
 
     title: str
     count: int
     operator: str
-    kind: str
+    kind: str  # of the unit, and the colour of a box without shares; empty for a white box
     place: str
-    shares: Shares | None
-    copies: bool = False
-    state: str = ""
-    cause: Cause | None = None
-    stuck: bool = False
-    note: str = ""
+    shares: Shares | None  # the mean over the units; None without a finished run
+    copies: bool = False  # a Broadcast
+    state: str = ""  # a line of text below the name
+    cause: Cause | None = None  # of a wait, shown as a stripe
+    stuck: bool = False  # drawn in the colour of deadlocks
+    note: str = ""  # the tooltip's text after the name
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A stream, or several between the same boxes; ``note`` is its tooltip."""
+    """A stream, or several between the same boxes."""
 
     source: int
     target: int
     label: str
     count: int = 1
     stuck: bool = False
-    note: str = ""
+    note: str = ""  # the tooltip
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Boxes in the program's order, and arrows.
-
-    ``legend``: colours and words; empty for the causes of a run, or the kinds of units.
-    """
+    """Boxes in the program's order, and arrows."""
 
     title: str
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
-    legend: tuple[tuple[str, str], ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()  # colours and words; empty for causes or kinds
 
 
 def picture_of(
     plan: Plan, *, unfold: bool = False, shares: Mapping[str, Shares] | None = None
 ) -> Picture:
-    """Return the picture of ``plan``.
-
-    ``unfold``: every operator has its own box. ``shares``: by the names of operators.
-    """
+    """Return the picture of ``plan``; with ``unfold``, every operator has its own box."""
     groups = [(node,) for node in plan.nodes] if unfold else folded(plan, _MOST_BOXES)
     box_of = {node: index for index, group in enumerate(groups) for node in group}
 

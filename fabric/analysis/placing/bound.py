@@ -112,16 +112,13 @@ def exact(floor: Floor, known_bytes: int) -> tuple[list[int] | None, int]:
 
 
 class _Program:
-    """The integer program of a floor, in multiples of ``unit`` bytes.
-
-    ``on``: number of columns for the sites of units; they come first.
-    """
+    """The integer program of a floor, in multiples of ``unit`` bytes."""
 
     def __init__(self, floor: Floor, known_bytes: int) -> None:
         units, nets = floor.netlist.units, floor.netlist.nets
         sites = len(floor.is_edge)
         self.unit: Final = math.gcd(*(net.size_bytes for net in nets))
-        self.on: Final = len(units) * sites
+        self.on: Final = len(units) * sites  # columns for the sites of units, which come first
         self.rows: Final[list[_Row]] = []
         self.prices: Final[list[float]] = [0.0] * self.on
         self.most: Final[list[float]] = [

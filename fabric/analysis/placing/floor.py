@@ -31,46 +31,32 @@ from fabric.messages.text import counted
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit that needs a site.
-
-    Attributes:
-        on_edge: it is a client of the off-chip memory, which has its ports on the edge.
-        on_chip_bytes: with the sizes of ``check`` if they depend on data.
-        follows: names of the Broadcasts that share its site.
-    """
+    """A unit that needs a site."""
 
     name: str
     kind: str
-    on_edge: bool
-    on_chip_bytes: int
-    follows: tuple[str, ...] = ()
+    on_edge: bool  # a client of the off-chip memory, which has its ports on the edge
+    on_chip_bytes: int  # with the sizes of ``check`` if they depend on data
+    follows: tuple[str, ...] = ()  # names of the Broadcasts that share its site
 
 
 @dataclass(frozen=True)
 class Net:
-    """The output of a unit.
-
-    Attributes:
-        targets: the numbers of the reading units, each once, in the order of reading.
-        size_bytes: in a run, counted once for all readers.
-    """
+    """The output of a unit."""
 
     source: int
-    targets: tuple[int, ...]
-    size_bytes: int
+    targets: tuple[int, ...]  # the numbers of the reading units, each once
+    size_bytes: int  # in a run, counted once for all readers
 
 
 @dataclass(frozen=True)
 class Netlist:
-    """A program for a floor plan; nets are between different units.
-
-    ``unknown_channels``: number of channels with data-dependent bytes.
-    """
+    """A program for a floor plan; nets are between different units."""
 
     program: str
     units: tuple[Unit, ...]
     nets: tuple[Net, ...]
-    unknown_channels: int
+    unknown_channels: int  # number of channels with data-dependent bytes
 
 
 def netlist_of(plan: Plan, given: Mapping[str, Size] | None = None) -> Netlist:
@@ -160,14 +146,12 @@ class Floor:
     """The sites for the units of a netlist.
 
     Units that use the off-chip memory are on the edge of the mesh, next to its ports.
-
-    ``site_bytes``: memory for all units of a site; None if unlimited.
     """
 
     mesh: Mesh
     netlist: Netlist
     units_per_site: int
-    site_bytes: int | None = None
+    site_bytes: int | None = None  # memory for all units of a site; None if unlimited
 
     @staticmethod
     def of(mesh: Mesh, netlist: Netlist, site_bytes: int | None = None) -> Floor:

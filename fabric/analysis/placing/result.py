@@ -20,15 +20,12 @@ _USERS: Final = 8
 
 @dataclass(frozen=True)
 class LoadedLink:
-    """A link between two neighbours, and the nets that use it.
-
-    ``users``: bytes of each output on the link, most first, by ``load_x -> route``.
-    """
+    """A link between two neighbours, and the nets that use it."""
 
     source: Site
     target: Site
     size_bytes: int
-    users: Mapping[str, int]
+    users: Mapping[str, int]  # bytes of each output, most first, by ``load_x -> route``
 
 
 @dataclass(frozen=True, repr=False)

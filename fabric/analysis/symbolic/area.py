@@ -27,18 +27,12 @@ _ROUNDING: Final = 1e-12
 class Area:
     """The die area of one part of a program.
 
-    Attributes:
-        cause: ``small_memory``, ``memory``, ``slot``, ``link``, ``bfloat16_flop`` or another
-            key of ``[area]`` without its unit.
-        amount: in ``unit``; data-dependent sizes count with their means. None for links of
-            unlimited width.
-        unit: ``bytes``, ``bytes/cycle`` or ``FLOPs/cycle``.
-        low_mm2, high_mm2: None if the amount is not 0 and its price is not stated.
+    ``low_mm2`` and ``high_mm2`` are None if the amount is not 0 and its price is not stated.
     """
 
-    cause: str
-    amount: int | None
-    unit: str
+    cause: str  # small_memory, memory, slot, link, bfloat16_flop or another key of ``[area]``
+    amount: int | None  # with means of data-dependent sizes; None for links of unlimited width
+    unit: str  # bytes, bytes/cycle or FLOPs/cycle
     low_mm2: float | None
     high_mm2: float | None
 

@@ -127,15 +127,13 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
 class _Line(NamedTuple):
     """The earliest cycles in which the elements of an output are sent.
 
-    Attributes:
-        offset, slope: element k, counted from 0, is sent in ``offset + slope * k``.
-        until: number of the last element on the line; later elements have its cycle.
+    Element k, counted from 0, is sent in ``offset + slope * k``.
     """
 
     first: int
     offset: int
     slope: int = 0
-    until: int = sys.maxsize
+    until: int = sys.maxsize  # the last element on the line; later elements have its cycle
 
     def at(self, element: int) -> int:
         """Return the earliest send of an element, counted from 0."""
@@ -267,12 +265,9 @@ class Share(NamedTuple):
 
 
 class After(NamedTuple):
-    """Least cycles after a dealt element until an operator sends its first and last element.
+    """Least cycles after a dealt element until an operator sends its first and last element."""
 
-    ``first`` has no value if the first element need not follow the dealt one.
-    """
-
-    first: int | None
+    first: int | None  # None if the first element need not follow the dealt one
     last: int
 
 
@@ -404,13 +399,8 @@ def shared_memory(
 
 
 class _Client(NamedTuple):
-    """A client of the off-chip memory; it sends no request before ``begin``.
-
-    ``rest``: least cycles of the run after its last burst.
-    """
-
-    begin: int
-    rest: int
+    begin: int  # no request is before this cycle
+    rest: int  # least cycles of the run after its last burst
     requests: int
     burst_requests: int
     burst_cycles: int

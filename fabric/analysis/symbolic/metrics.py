@@ -30,11 +30,9 @@ _REFERENCE_BYTES: Final = ADDRESS_DTYPE.itemsize
 
 
 class OperatorMetrics(NamedTuple):
-    """``compute_cycles`` is a lower bound, 0 without arithmetic."""
-
     node: Node
     costs: Costs
-    compute_cycles: Dim
+    compute_cycles: Dim  # a lower bound; 0 without arithmetic
     flops_per_cycle: int
 
 
@@ -53,13 +51,10 @@ class Accounting(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """A program's metrics: numbers, or expressions if symbols remain.
+    """A program's metrics: numbers, or expressions if symbols remain."""
 
-    ``operators`` are in node order; ``carried`` has the types of channels in edge order.
-    """
-
-    operators: tuple[OperatorMetrics, ...]
-    carried: tuple[StreamType, ...]
+    operators: tuple[OperatorMetrics, ...]  # in node order
+    carried: tuple[StreamType, ...]  # types of channels, in edge order
     paper: Accounting
     artifact: Accounting
     flops: Dim

@@ -62,18 +62,12 @@ def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
 
 
 class Facts(NamedTuple):
-    """The certain properties of a stream.
-
-    Attributes:
-        elements: total number; None if not certain.
-        is_regular: it has elements, and no group is empty.
-        has_sizes: all sizes in the type of its elements are certain.
-    """
+    """The certain properties of a stream."""
 
     type: StreamType
-    elements: int | None
-    is_regular: bool
-    has_sizes: bool
+    elements: int | None  # their total number; None if not certain
+    is_regular: bool  # it has elements, and no group is empty
+    has_sizes: bool  # all sizes in the type of its elements are certain
 
 
 class Certain:
@@ -195,41 +189,30 @@ def graph_of(plan: Plan) -> Graph:
 
 
 class Least(NamedTuple):
-    """The least work of one operator, in the terms of ``Work``. Unknown is 0, or no port.
-
-    Attributes:
-        starts_with: inputs needed by its first element; ``none`` if an empty group may come first.
-        open_cycles: its cycles as an expression of sizes that are not certain; 0 if all are.
-        takes: elements of its first input for each element that it sends to one output.
-        closing: inputs with at least one element.
-        may_close: inputs with at least one element, and inputs that may have some.
-        burst_requests: of one burst; 0 if not certain.
-        burst_cycles: from issuing a burst to its completion; 0 if not certain.
-        computes: its costs state the exact operations of its compute unit.
-    """
+    """The least work of one operator, in the terms of ``Work``. Unknown is 0, or no port."""
 
     known: bool = False
-    starts_with: NEEDS = "none"
+    starts_with: NEEDS = "none"  # inputs of its first element; none if an empty group may be first
     cycles: int = 0
     first_cycles: int = 0
     last_cycles: int = 0
     delay_cycles: int = 0
     pace_cycles: int = 0
-    open_cycles: Dim = 0
-    takes: int = 0
+    open_cycles: Dim = 0  # its cycles as an expression of sizes that are not certain
+    takes: int = 0  # elements of its first input for each element that it sends to one output
     pads: bool = False
-    elements: tuple[int | None, ...] = ()
-    closing: tuple[int, ...] = ()
-    may_close: tuple[int, ...] = ()
+    elements: tuple[int | None, ...] = ()  # of each output; None if not certain
+    closing: tuple[int, ...] = ()  # inputs with at least one element
+    may_close: tuple[int, ...] = ()  # inputs that have or may have elements
     late: tuple[int, ...] = ()
     sees: tuple[int, ...] = ()
     holds: bool = False
     deals: bool = False
-    sends_one: bool = False
+    sends_one: bool = False  # one element to each output
     requests: Dim | None = None
     burst_requests: int = 0
-    burst_cycles: int = 0
-    computes: bool = False
+    burst_cycles: int = 0  # from issuing a burst to its completion
+    computes: bool = False  # its costs state the exact operations of its compute unit
     in_memory: bool = False
 
 

@@ -25,14 +25,9 @@ _SECONDS: Final = 0.5
 
 
 class Spool(Keeper):
-    """Writes the rows of one run.
-
-    ``places``: number of rows written, without rows from before the window.
-    """
-
     def __init__(self, options: TraceOptions) -> None:
         self._options: Final = options
-        self.places = 0
+        self.places = 0  # number of rows written, without rows from before the window
         self._failed = False
         self._segments = 0
         self._seen = 0

@@ -43,15 +43,12 @@ _BOUND_SHARE: Final = 0.1
 
 @dataclass(frozen=True)
 class ChannelWait:
-    """A unit's wait at one of its channels.
-
-    ``reads``: the unit reads the channel and waited for elements; otherwise for slots.
-    """
+    """A unit's wait at one of its channels."""
 
     number: int
     channel: str
     peer: str
-    reads: bool
+    reads: bool  # the unit reads the channel and waited for elements; otherwise for slots
     cycles: int
 
     def __str__(self) -> str:
@@ -60,12 +57,7 @@ class ChannelWait:
 
 @dataclass(frozen=True)
 class StalledUnit:
-    """A unit's cycles by cause. They sum to the cycles accounted for, without ``links_cycles``.
-
-    Attributes:
-        links_cycles: part of ``empty_cycles`` in which shared network links delayed the element.
-        mostly: the channel of the longest wait at a channel; None without such a wait.
-    """
+    """A unit's cycles by cause. They sum to the cycles accounted for, without ``links_cycles``."""
 
     number: int
     name: str
@@ -74,13 +66,13 @@ class StalledUnit:
     line: int
     busy_cycles: int
     empty_cycles: int
-    links_cycles: int
+    links_cycles: int  # part of ``empty_cycles`` in which shared links delayed the element
     full_cycles: int
     hbm_cycles: int
     capacity_cycles: int
     idle_cycles: int
     elements: int
-    mostly: ChannelWait | None
+    mostly: ChannelWait | None  # the channel at which it waited longest
 
     @property
     def stalled_cycles(self) -> int:

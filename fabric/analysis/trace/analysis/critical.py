@@ -118,10 +118,8 @@ def phases(timelines: Timelines, path: list[Stretch]) -> list[tuple[int, int, Ro
 class WaitRoot:
     """The end of a chain of waits.
 
-    Attributes:
-        kind: ``unit`` that works, ``hbm`` or ``capacity`` that serves a unit, ``hop`` between
-            units, links of the ``network`` that channels share, ``untraced`` units, or ``open``
-            waits that had not ended.
+    ``kind``: a ``unit`` that works, ``hbm`` or ``capacity`` that serves a unit, a ``hop`` between
+    units, shared links of the ``network``, ``untraced`` units, or ``open`` waits.
     """
 
     kind: str

@@ -200,24 +200,17 @@ def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
 
 @dataclass(frozen=True)
 class UnitMoment:
-    """The activity of a unit.
-
-    Attributes:
-        cause: of the activity; None if the unit was not traced.
-        awaits: another unit or a memory; None if the unit does not wait.
-        until_cycle: the first cycle after the activity; None at the end of the run.
-        ended: whether the operator of an idle unit had ended; otherwise None.
-    """
+    """The activity of a unit."""
 
     name: str
     operator: str
     file: str
     line: int
-    cause: Cause | None
-    awaits: str | None = None
+    cause: Cause | None  # of the activity; None if the unit was not traced
+    awaits: str | None = None  # another unit or a memory; None if the unit does not wait
     since_cycle: int | None = None
-    until_cycle: int | None = None
-    ended: bool | None = None
+    until_cycle: int | None = None  # after the activity; None at the end of the run
+    ended: bool | None = None  # whether the operator of an idle unit had ended
 
     @property
     def doing(self) -> str:

@@ -24,13 +24,10 @@ from fabric.messages.causes import MEMORIES
 
 
 class Root(NamedTuple):
-    """The root that a stalled cycle is charged to.
-
-    ``unit``: the unit that works or is served by the memory; -1 for other roots.
-    """
+    """The root that a stalled cycle is charged to."""
 
     kind: str
-    unit: int
+    unit: int  # the unit that works or is served by the memory; -1 for other roots
 
 
 HOP: Final = Root("hop", -1)

@@ -28,22 +28,15 @@ _MANY_CONFLICTS: Final = 20
 
 @dataclass(frozen=True)
 class SlowedUnit:
-    """The requests of a unit that waited for the HBM; cycles are averages.
-
-    Attributes:
-        queued_cycles: outside of a full window.
-        waiting_cycles: in the window, up to the first command.
-        serving_cycles: from the first command to the end.
-        conflict_percent: requests that found another row open in their bank.
-    """
+    """The requests of a unit that waited for the HBM; float cycles are averages of a request."""
 
     name: str
     hbm_cycles: int
     requests: int
-    queued_cycles: float
-    waiting_cycles: float
-    serving_cycles: float
-    conflict_percent: float
+    queued_cycles: float  # outside of a full window
+    waiting_cycles: float  # in the window, up to the first command
+    serving_cycles: float  # from the first command to the end
+    conflict_percent: float  # of requests that found another row open in their bank
 
 
 @dataclass(frozen=True)

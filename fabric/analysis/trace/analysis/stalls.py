@@ -44,14 +44,11 @@ class ChargedRoot:
 
 @dataclass(frozen=True)
 class StalledFamily:
-    """Units that were wired at one place, with names that differ in numbers only.
-
-    ``mostly``: the median unit's longest wait, such as ``from load_0..3`` or ``for HBM``.
-    """
+    """Units that were wired at one place, with names that differ in numbers only."""
 
     name: str
     units: tuple[StalledUnit, ...] = field(repr=False)
-    mostly: str
+    mostly: str  # the median unit's longest wait, such as ``from load_0..3`` or ``for HBM``
 
     @property
     def spread(self) -> Spread[StalledUnit]:
@@ -60,36 +57,25 @@ class StalledFamily:
 
 
 class StageFigures(NamedTuple):
-    """A family of units as a stage of the program: its time, traffic and memory.
-
-    Attributes:
-        path_cycles: of the critical path, in its units or in a memory that serves them.
-        headroom_cycles: saved if the stage took no time; None if the run cannot be timed again.
-        on_chip_bytes: required; None if not recorded.
-    """
+    """A family of units as a stage of the program: its time, traffic and memory."""
 
     name: str
     file: str
     line: int
     units: int
-    path_cycles: int
-    headroom_cycles: int | None
-    off_chip_bytes: int
-    on_chip_bytes: int | None
+    path_cycles: int  # of the critical path, in its units or in a memory that serves them
+    headroom_cycles: int | None  # saved if it took no time; None if the run cannot be timed again
+    off_chip_bytes: int  # moved
+    on_chip_bytes: int | None  # required; None if not recorded
 
 
 @dataclass(frozen=True)
 class FoldedStalls:
-    """The account with families for units.
-
-    Attributes:
-        families: on the critical path first, then the most stalled.
-        absent: families of units that took and sent no element.
-    """
+    """The account with families for units."""
 
     stages: tuple[StageFigures, ...]
-    families: tuple[StalledFamily, ...]
-    absent: tuple[Family[str], ...]
+    families: tuple[StalledFamily, ...]  # on the critical path first, then the most stalled
+    absent: tuple[Family[str], ...]  # units that took and sent no element
     roots: tuple[ChargedRoot, ...] = field(repr=False)
     critical_path: CriticalPath = field(repr=False)
 

@@ -16,42 +16,29 @@ STATES: Final = (Cause.IDLE, Cause.BUSY, *WAITS)
 
 
 class Interval(NamedTuple):
-    """A wait; ``channel`` and ``peer`` are -1 for the memories.
-
-    Attributes:
-        until: when the peer ended the wait; from then on the element was in flight.
-        late: the producer delayed visibility beyond the channel's latency.
-        links: the last cycles, in which shared links delayed the element.
-        open: the run stopped before the wait ended; ``end`` is the run's end.
-    """
+    """A wait; ``channel`` and ``peer`` are -1 for the memories."""
 
     start: int
     end: int
     cause: Cause
     channel: int
     peer: int
-    until: int
-    late: bool
-    links: int
-    open: bool
+    until: int  # when the peer ended the wait; then the element or the credit was in flight
+    late: bool  # the producer delayed visibility beyond the channel's latency
+    links: int  # the last cycles, in which shared links delayed the element
+    open: bool  # the run stopped before the wait ended; ``end`` is the run's end
 
 
 @dataclass(frozen=True)
 class Timelines:
-    """All timelines of a run.
-
-    Attributes:
-        first, last: the first cycle of the account, and the cycle after its last one.
-        final: each unit's last cycle, in which its open wait begins.
-        finished: whether each unit's operator had ended; None if not recorded.
-    """
+    """All timelines of a run; lists are by unit."""
 
     names: list[str]
-    first: int
-    last: int
+    first: int  # the first cycle of the account
+    last: int  # the cycle after the last one of the account
     waits: list[list[Interval]]
-    final: list[int]
-    finished: list[bool | None]
+    final: list[int]  # the last cycle, in which an open wait begins
+    finished: list[bool | None]  # whether the operator had ended; None if not recorded
     traced: list[bool]
 
     def stalls(self, unit: int) -> tuple[dict[Cause, int], int, tuple[int, int] | None]:
@@ -108,20 +95,14 @@ def timelines(trace: RecordedRun) -> Timelines:
 
 
 class Slice(NamedTuple):
-    """A unit's state from ``start`` to ``end``.
-
-    Attributes:
-        channel: -1 without a channel.
-        open: a wait that lasts to the end of the run; it may have 0 cycles.
-        until: when the peer ended the wait; otherwise -1.
-    """
+    """A unit's state from ``start`` to ``end``."""
 
     start: int
     end: int
     state: Cause
-    channel: int
-    open: bool = False
-    until: int = -1
+    channel: int  # -1 without a channel
+    open: bool = False  # a wait that lasts to the end of the run; it may have 0 cycles
+    until: int = -1  # when the peer ended the wait; otherwise -1
 
 
 class Level(NamedTuple):

@@ -41,25 +41,18 @@ _HBM: Final = (
 
 
 class Gain(NamedTuple):
-    """A run without the time of one resource, or with a faster HBM.
+    """A run without the time of one resource, or with a faster HBM (``hbm``).
 
-    Attributes:
-        kind: a memory, a faster HBM, the links of a network, a family of units, or the depth of
-            channels.
-        name: of the resource; the change in words for a faster HBM.
-        cycles: of the run if the resource took no time, or with the faster HBM.
-        half_cycles: of the run if the resource took half as long, or links carried twice as much;
-            otherwise None.
-        estimated: the order of arrivals may change, and the cycles with it.
-        file, line: where the units of a family were wired; otherwise empty and 0.
+    ``half_cycles``: of the run if the resource took half as long, or links carried twice as much;
+    None for other changes.
     """
 
     kind: Literal["memory", "hbm", "links", "family", "depth"]
-    name: str
-    cycles: int
+    name: str  # of the resource; the change in words for a faster HBM
+    cycles: int  # of the run if the resource took no time, or with the faster HBM
     half_cycles: int | None
-    estimated: bool
-    file: str = ""
+    estimated: bool  # the order of arrivals may change, and the cycles with it
+    file: str = ""  # file and line in which the units of a family were wired
     line: int = 0
 
     @property
@@ -162,12 +155,9 @@ def what_if_of(
     links: float,
     hbm: Mapping[str, float],
 ) -> WhatIf:
-    """Return the cycles of ``trace`` with the changes.
+    """Return the cycles of ``trace`` with the changes that ``Trace.what_if`` describes.
 
-    ``depths``: by ``consumer.input``, or by a pattern; later ones override earlier ones. ``work``:
-    time factors of units by name, pattern or title of a family; later ones override earlier ones.
-    ``links``: factor of the links' capacity; inf for unlimited links. ``hbm``: factors of its
-    bandwidth, latency and ports.
+    Later patterns of ``depths`` and ``work`` override earlier ones.
     """
     if not links > 0:
         raise refused(f"links is {links}: expected a factor above 0")

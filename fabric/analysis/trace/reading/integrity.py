@@ -52,16 +52,11 @@ _SHOWN: Final = Form("VARCHAR", r"NOT regexp_matches({}, '[\p{{C}}\p{{Zl}}\p{{Zp
 
 
 class TracedMemory(msgspec.Struct, frozen=True):
-    """The off-chip memory.
-
-    Attributes:
-        clients: numbers of the units that it serves.
-        tensors: bytes that read a tensor once, and the numbers of its readers.
-    """
+    """The off-chip memory; ``tensors``: bytes that read one once, and the numbers of readers."""
 
     request_bytes: _Number
     peak_bytes_per_cycle: Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
-    clients: list[_Number]
+    clients: list[_Number]  # numbers of the units that it serves
     tensors: list[tuple[int, Annotated[list[_Number], msgspec.Meta(min_length=1)]]]
 
 
@@ -122,17 +117,12 @@ class SharedLinks(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The fields of ``meta.json`` used in computations; the remaining ones are only displayed.
-
-    Attributes:
-        functions: the operator of each unit, with the functions that it applies.
-        streams: the label of each channel in pictures.
-    """
+    """The fields of ``meta.json`` used in computations; the remaining ones are only displayed."""
 
     name: str
     off_chip: TracedMemory
-    functions: list[str]
-    streams: list[str]
+    functions: list[str]  # the operator of each unit, with the functions that it applies
+    streams: list[str]  # the label of each channel in pictures
     hardware: _Hardware = _Hardware()
     parameters: dict[str, Any] = {}
     window: tuple[_Number, _Number] | None = None
@@ -158,40 +148,29 @@ def head_in(meta: JsonObject) -> Head | None:
 
 
 class LinkLoad(msgspec.Struct, frozen=True):
-    """The load of a limited link; a link inside a site has equal ends.
-
-    ``share``: of its capacity. ``channels``: the first of the ``users``.
-    """
+    """The load of a limited link; a link inside a site has equal ends."""
 
     name: str
     source: _Site
     target: _Site
     bytes: _Number
-    share: Annotated[float, msgspec.Meta(ge=0, lt=2)]
-    channels: tuple[str, ...]
+    share: Annotated[float, msgspec.Meta(ge=0, lt=2)]  # of its capacity
+    channels: tuple[str, ...]  # the first of the ``users``
     users: _Number
 
 
 class End(msgspec.Struct, frozen=True):
-    """The end of a run, from ``end.json``.
-
-    Attributes:
-        shutdown_cycles: from the off-chip memory's last client to its stop; None if not completed.
-        hbm: counters of the off-chip memory; None without counters.
-        priced: rows of text about seconds and joules, by table; empty without prices.
-        links: limited links of a network, with their loads in the whole run.
-        on_chip_bytes: required by each unit, in node order; empty if not recorded.
-    """
+    """The end of a run, from ``end.json``."""
 
     status: str
     cycles: _Number
-    shutdown_cycles: _Number | None = None
-    hbm: JsonObject | None = None
+    shutdown_cycles: _Number | None = None  # from the memory's last client to its stop
+    hbm: JsonObject | None = None  # counters of the off-chip memory
     verified: bool | None = None
     closeness: str = ""
-    priced: dict[str, list[list[str]]] = {}
-    links: list[LinkLoad] = []
-    on_chip_bytes: list[Annotated[int, msgspec.Meta(ge=0)]] = []
+    priced: dict[str, list[list[str]]] = {}  # rows of text about seconds and joules, by table
+    links: list[LinkLoad] = []  # limited links of a network
+    on_chip_bytes: list[Annotated[int, msgspec.Meta(ge=0)]] = []  # of each unit, if recorded
 
 
 def end_in(stored: JsonObject | None, units: int) -> End | None:

@@ -9,16 +9,9 @@ from fabric.messages.vocabulary import FIELDS, TABLES
 
 
 class Query(NamedTuple):
-    """A ready query.
-
-    Attributes:
-        sql: over the tables of ``fabric.messages.vocabulary``.
-        folded: SQL by family, with minimum, median and maximum; empty without units or channels.
-    """
-
     question: str
-    sql: str
-    folded: str = ""
+    sql: str  # over the tables of ``fabric.messages.vocabulary``
+    folded: str = ""  # by family, with minimum, median and maximum; empty without families
 
 
 _LEVELS: Final = """\
