@@ -163,7 +163,7 @@ def _cell(value: object) -> str:
 
 
 def _shade(cause: Cause) -> str:
-    # Visible on white and on black.
+    # These colours are visible on white and on black.
     return _GREY if cause is Cause.IDLE else f"color-mix(in srgb,{cause.colour} 80%,#fff)"
 
 

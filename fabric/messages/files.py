@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 
-# Any: a file of text or of bytes, by its mode.
+# Any: the mode decides whether a file has text or bytes.
 from typing import Any, Final, NoReturn
 
 from fabric.messages.errors import ConfigurationError

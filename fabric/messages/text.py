@@ -9,7 +9,7 @@ import reprlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 
-# Any: a value that users gave where another was expected.
+# Any: values of users may have any type.
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import DecodeError
@@ -241,10 +241,10 @@ def json_text(value: object) -> str:
     try:
         text = json.dumps(value, default=plain, allow_nan=False)
     except (TypeError, ValueError):
-        # An infinity, a NaN or a name that is not text: these are rare, and a search for them takes
-        # as long as writing.
+        # Infinities, NaN and names that are not text are rare, and a search for them takes as long
+        # as writing.
         text = json.dumps(plain(value), allow_nan=False)
-    # The indentation of ``json`` is written in Python, and ten times slower.
+    # The json module indents in Python, which is ten times slower.
     try:
         return msgspec_json.format(text, indent=2) + "\n"
     except DecodeError:
@@ -259,7 +259,7 @@ def counts_text(value: object) -> str:
     """
     with suppress(TypeError, UnicodeEncodeError):
         encoded = msgspec_json.encode(value)
-        # Python escapes other characters.
+        # The json module would escape other characters.
         if encoded.isascii() and b"\x7f" not in encoded:
             return msgspec_json.format(encoded, indent=2).decode() + "\n"
     return json_text(value)

@@ -112,9 +112,9 @@ def check_of(annotation: object) -> Check:
         return _PLAIN[kind]
     if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
         return _capable(kind)
-    # Other generic types, such as Sequence, are not checked.
     if _NAMES.get(getattr(kind, "__name__", "")) == "array":
         return _ARRAY
+    # Abstract classes, such as Iterable, are not checked.
     return _instance(kind) if isinstance(kind, type) and not inspect.isabstract(kind) else _ANYTHING
 
 
@@ -298,7 +298,7 @@ def array_of(value: object) -> np.ndarray:
     try:
         array = np.array(numbers)
         if array.dtype.kind == "f" and _are_integers(numbers):
-            # numpy rounds integers of 64 bits beside smaller ones.
+            # numpy turns a list of integers of 64 bits and smaller integers into rounded floats.
             array = np.array(numbers, np.uint64)
     except (ValueError, OverflowError):
         raise Unfit from None
