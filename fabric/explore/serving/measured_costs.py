@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -18,7 +19,9 @@ from fabric.graph.arguments.described import Section
 from fabric.messages.errors import ConfigurationError
 from fabric.messages.text import counted
 
-Tree: TypeAlias = "dict[float, Tree] | float"
+_Node: TypeAlias = "tuple[list[float], list[_Node]] | float"
+"""Ascending coordinates on an axis, with a node of the next axis for each; or a point's value."""
+
 _SECONDS: Final = 1e-6
 
 
@@ -39,22 +42,13 @@ class Lookup:
         self._name: Final = name
         self._axes: Final = axes
         self._edge: Final = edge
-        self._tree: Final[dict[float, Tree]] = {}
-        for coordinates, value in points.items():
-            node = self._tree
-            for each in coordinates[:-1]:
-                below = node.setdefault(each, {})
-                assert isinstance(below, dict)
-                node = below
-            node[coordinates[-1]] = value
-        self._keys: Final[dict[int, list[float]]] = {}
-        self._sort(self._tree)
+        self._root: Final = _node(sorted(points.items()))
 
     def __call__(self, *point: float) -> float:
-        value = self._at(self._tree, point, False)
+        value = self._at(self._root, point, False)
         if value is None and self._edge:
             self._outside += 1
-            value = self._at(self._tree, point, True)
+            value = self._at(self._root, point, True)
         if value is None:
             place = ", ".join(f"{n}={v:g}" for n, v in zip(self._axes, point, strict=True))
             raise ConfigurationError(
@@ -68,40 +62,43 @@ class Lookup:
         outside, self._outside = self._outside, 0
         return outside
 
-    def _sort(self, node: dict[float, Tree]) -> None:
-        self._keys[id(node)] = sorted(node)
-        for each in node.values():
-            if isinstance(each, dict):
-                self._sort(each)
-
-    def _at(self, node: Tree, point: Sequence[float], edge: bool) -> float | None:
-        if not isinstance(node, dict):
+    def _at(self, node: _Node, point: Sequence[float], edge: bool) -> float | None:
+        if not isinstance(node, tuple):
             return node
-        keys, rest = self._keys[id(node)], point[1:]
+        (keys, nodes), rest = node, point[1:]
         if len(keys) == 1:
-            return self._at(node[keys[0]], rest, edge)
+            return self._at(nodes[0], rest, edge)
         x = point[0]
         at = bisect_left(keys, x)
         if at < len(keys) and keys[at] == x:
-            value = self._at(node[x], rest, edge)
+            value = self._at(nodes[at], rest, edge)
             if value is not None:
                 return value
-        below = self._nearest(node, keys[:at][::-1], rest, edge)
-        above = self._nearest(node, keys[at:], rest, edge)
+
+        def nearest(places: Iterable[int]) -> tuple[float, float] | None:
+            for place in places:
+                value = self._at(nodes[place], rest, edge)
+                if value is not None:
+                    return keys[place], value
+            return None
+
+        below, above = nearest(range(at - 1, -1, -1)), nearest(range(at, len(keys)))
         if below is None or above is None:
-            nearest = below or above
-            return nearest[1] if edge and nearest is not None else None
+            only = below or above
+            return only[1] if edge and only is not None else None
         (x0, y0), (x1, y1) = below, above
         return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
 
-    def _nearest(
-        self, node: dict[float, Tree], keys: Sequence[float], rest: Sequence[float], edge: bool
-    ) -> tuple[float, float] | None:
-        for key in keys:
-            value = self._at(node[key], rest, edge)
-            if value is not None:
-                return key, value
-        return None
+
+def _node(points: Sequence[tuple[tuple[float, ...], float]]) -> _Node:
+    coordinates, value = points[0]
+    if not coordinates:
+        return value
+    groups = {
+        x: [(at[1:], value) for at, value in group]
+        for x, group in groupby(points, lambda point: point[0][0])
+    }
+    return list(groups), list(map(_node, groups.values()))
 
 
 def read_rows(

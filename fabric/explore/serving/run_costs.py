@@ -270,27 +270,22 @@ Grid: TypeAlias = Mapping[tuple[float, ...], Layer]
 """Layers by decode requests, mean cached tokens, and prompt tokens."""
 
 
+@dataclass
 class LayerRuns:
     """Runs steps of a layer as points of a study; the study's database keeps the results."""
 
-    def __init__(
-        self,
-        described: FabricDescription,
-        name: str,
-        folder: Path,
-        workers: Workers,
-        on_progress: OnProgress,
-    ) -> None:
-        _with_clock(described.hardware)
-        self._described: Final = described
-        self._name: Final = name
-        self._routing: Final = _routing(described.routing)
-        self._folder: Final = folder
-        self._workers: Final = workers
-        self._on_progress: Final = on_progress
+    described: FabricDescription
+    name: str
+    folder: Path
+    workers: Workers
+    on_progress: OnProgress
+
+    def __post_init__(self) -> None:
+        _with_clock(self.described.hardware)
+        self._routing = _routing(self.described.routing)
 
     def grid(self, requests: Requests, server: Server) -> Grid:
-        described = self._described
+        described = self.described
         _check_grid(described, server, requests)
         spread = requests if described.spread is None else read_requests(described.spread)
         corners = self._corners(spread.prompt_tokens.tolist())
@@ -298,7 +293,7 @@ class LayerRuns:
         return {point: layers[step] for point, step in corners.items()}
 
     def _corners(self, prompts: Sequence[int]) -> dict[tuple[float, ...], LayerStep]:
-        described = self._described
+        described = self.described
         corners: dict[tuple[float, ...], LayerStep] = {
             (0, 0, tokens): LayerStep((), tokens)
             for tokens in dict.fromkeys((1, *described.prefill_tokens))
@@ -314,19 +309,19 @@ class LayerRuns:
         if not distinct:
             return {}
         study = Study(
-            program=self._described.program,
-            name=self._name,
-            hardware=self._described.hardware,
+            program=self.described.program,
+            name=self.name,
+            hardware=self.described.hardware,
             mode="timing",
-            fixed=dict(self._described.parameters),
+            fixed=dict(self.described.parameters),
             space=zipped(
                 batch=[each.tokens for each in distinct],
                 kv=[self._save(self._lengths(each), "npy") for each in distinct],
                 routing=[self._save(self._experts(each), "npz") for each in distinct],
             ),
         )
-        store = Store(study, file_url(self._folder / "study.db"))
-        result = conduct(study, self._workers, store, self._on_progress)
+        store = Store(study, file_url(self.folder / "study.db"))
+        result = conduct(study, self.workers, store, self.on_progress)
         if result.interrupted:
             raise KeyboardInterrupt
         layers = {}
@@ -337,7 +332,7 @@ class LayerRuns:
                     f"a layer with {counted(len(step.caches), 'generating request')} and "
                     f"{counted(step.prompts, 'prompt token')} {outcome.ended}: "
                     f"{outcome.reason}",
-                    file=str(self._described.program),
+                    file=str(self.described.program),
                 )
             layers[step] = Layer(cycles, metric(outcome, "joules"))
         return layers
@@ -347,14 +342,14 @@ class LayerRuns:
 
     def _experts(self, step: LayerStep) -> NDArray[np.int64]:
         recorded, tokens = self._routing, step.tokens
-        random = np.random.default_rng((self._described.seed, tokens))
+        random = np.random.default_rng((self.described.seed, tokens))
         whole, rest = divmod(tokens, len(recorded))
         rows = np.sort(random.choice(len(recorded), rest, replace=False))
         return np.concatenate([*[recorded] * whole, recorded[rows]])
 
     def _save(self, values: NDArray[np.int64], suffix: str) -> str:
         digest = hashlib.sha256(values.tobytes() + str(values.shape).encode()).hexdigest()[:16]
-        path = self._folder / "steps" / f"{digest}.{suffix}"
+        path = self.folder / "steps" / f"{digest}.{suffix}"
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             with atomic(path) as other, other.open("wb") as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from signal import SIGINT
@@ -106,38 +106,33 @@ def recorded(
     return Ran(recording.record(machine), state, state.cycles)
 
 
+@dataclass(eq=False)
 class Case:
-    """A program with one input, and its runs.
+    """A program with one input, and its runs with ``repeats`` inputs back to back.
 
     Attributes:
         depths: depths of the wired program, by option.
         unbounded: a run with unbounded channels.
+        runs: number of runs.
     """
 
-    def __init__(
-        self,
-        name: str,
-        program: Program,
-        options: Options,
-        repeats: int,
-        notify: Callable[[str], object],
-    ) -> None:
-        """Run the program with unbounded channels and ``repeats`` inputs back to back."""
-        self.name: Final = name
-        self.program: Final = program
-        self.runs = 0
-        self._options: Final = options
-        self._repeats: Final = repeats
-        self._notify: Final = notify
-        deepest = unbounded(program)
-        self.depths: Final = {option: program.depth_of(option) for option in deepest}
-        self._known: Final[dict[tuple[int, ...], Ran | None]] = {}
+    name: str
+    program: Program
+    options: Options
+    repeats: int
+    notify: Callable[[str], object]
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        deepest = unbounded(self.program)
+        self.depths = {option: self.program.depth_of(option) for option in deepest}
+        self._known: dict[tuple[int, ...], Ran | None] = {}
         try:
-            self.unbounded: Final = self._run(deepest)
+            self.unbounded = self._run(deepest)
         except Stuck as stuck:
             explained = stuck.explained
             raise Deadlock(
-                f"{name or program.name} gets stuck even with unbounded channels: "
+                f"{self.name or self.program.name} gets stuck even with unbounded channels: "
                 f"{explained.summary}",
                 report=explained.as_json(),
             ) from None
@@ -156,14 +151,14 @@ class Case:
     def _run(self, depths: Mapping[str, int]) -> Ran:
         self._forget()
         self.runs += 1
-        ran = recorded(self.program, depths, self._options, repeats=self._repeats)
+        ran = recorded(self.program, depths, self.options, repeats=self.repeats)
         self._known[self._key(depths)] = ran
         self._report(f"took {counted(ran.cycles, 'cycle')}")
         return ran
 
     def _report(self, result: str) -> None:
         name = f"{self.name}: " if self.name else ""
-        self._notify(f"{name}run {self.runs:,} {result}")
+        self.notify(f"{name}run {self.runs:,} {result}")
 
     def has_run(self, depths: Mapping[str, int]) -> bool:
         """Return whether the result of a run with ``depths`` is in memory."""
