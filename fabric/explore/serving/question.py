@@ -204,8 +204,8 @@ def _designs(
 def _cost(name: str, table: Mapping[str, Any], path: Path) -> TableDescription | FabricDescription:
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        found = "has no kind" if kind is None else f"kind is {found_text(kind)}"
-        fault = f"{found}: expected {one_of(list(_KINDS), str(kind))}"
+        fault = "has no kind" if kind is None else f"kind is {found_text(kind)}"
+        fault += f": expected {one_of(list(_KINDS), str(kind))}"
         refuse_key(f"[{name}] {fault}", str(path), *name.split("."), "kind")
     return _section(_KINDS[kind], name, table, path, ("kind",))
 

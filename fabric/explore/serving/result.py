@@ -242,8 +242,8 @@ def time_unit(seconds: Iterable[float | None]) -> tuple[float, str]:
 
     It is s if a time is at least 100 s, otherwise ms, or μs if all times are below 1 ms.
     """
-    known = [each for each in seconds if each]
-    scale, prefix = prefixed(known, most=1.0 if max(known, default=0) >= _LONG_SECONDS else 1e-3)
+    times = [time for time in seconds if time]
+    scale, prefix = prefixed(times, most=1.0 if max(times, default=0) >= _LONG_SECONDS else 1e-3)
     return scale, f"{prefix}s"
 
 

@@ -144,10 +144,10 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
         return Proposal(high_water(problem), bound)
     if method == "paper-lp":
         return _paper(oracle, bound)
-    found = search(oracle, lower)
+    searched = search(oracle, lower)
     if method == "search":
-        return Proposal(found.depths, found.lower_bound)
-    best = exact(oracle, lower, found.depths)
+        return Proposal(searched.depths, searched.lower_bound)
+    best = exact(oracle, lower, searched.depths)
     gap = problem.cost_of(best.depths) - best.lower_bound
     note = f"at most {gap:,} above the least for the record" if gap else "the least for the record"
     if any(record.shares_links for record, _ in problem.limits):

@@ -326,14 +326,14 @@ def hops_text(hops: Mapping[str, str]) -> str:
 
 
 def _cycles(run: Input) -> str:
-    found, wired = (
+    cycles, cycles_before = (
         "a deadlock" if cycles is None else f"{cycles:,}"
         for cycles in (run.cycles, run.cycles_before)
     )
     goal = "" if run.limit_cycles is None else f", goal at most {run.limit_cycles:,}"
     decisive = f" with {visible(run.name)}, the input that decides" if run.name else ""
     return (
-        f"Cycles{decisive}: {found} with these depths{goal}; {wired} as wired; "
+        f"Cycles{decisive}: {cycles} with these depths{goal}; {cycles_before} as wired; "
         f"{run.cycles_unbounded:,} with unlimited channels."
     )
 

@@ -229,8 +229,8 @@ def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], d
 
 
 def _only(options: Mapping[str, Sequence[str]], one: str, other: str) -> list[str]:
-    others = set(options[other])
-    missing = [option for option in options[one] if option not in others]
+    of_other = set(options[other])
+    missing = [option for option in options[one] if option not in of_other]
     if not missing:
         return []
     rest = len(missing) - _SHOWN

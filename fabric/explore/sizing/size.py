@@ -54,7 +54,7 @@ from fabric.timing.retiming.retimer import NO_LIMIT
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted(Options):
+class SizeOptions(Options):
     """The options of ``size``.
 
     Attributes:
@@ -79,14 +79,14 @@ class Wanted(Options):
 
 
 @taking(
-    Wanted,
+    SizeOptions,
     without={
         "mode": "sizing runs programs in timing mode, with the cycles of functional mode",
         "exact": "sizing runs programs in timing mode, without data",
         "on_deadlock": "a deadlock is what the depths have to prevent",
     },
 )
-def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
+def size(program: Program | Mapping[str, Program], options: SizeOptions) -> Sizing:
     """Find the depths of a program's channels that keep a goal at the least cost.
 
     The program runs once with unbounded channels, and the record of this run is timed with other
@@ -95,44 +95,46 @@ def size(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
 
     Args:
         program: a wired program; or several by name with other data, for depths that serve all.
-        wanted: the goal and the options of ``Wanted``, as keywords.
+        options: the fields of ``SizeOptions``, as keywords.
 
     Raises:
         ConfigurationError: no depths keep the goal, or an option is invalid.
     """
     try:
-        return find_depths(program, wanted)
+        return find_depths(program, options)
     except ConfigurationError as error:
         if error.file is None:
             error.file, error.line = calling_place()
         raise
 
 
-def find_depths(program: Program | Mapping[str, Program], wanted: Wanted) -> Sizing:
+def find_depths(program: Program | Mapping[str, Program], options: SizeOptions) -> Sizing:
     """Find depths as ``size`` does, with errors that name no line of the caller."""
     refuse_in_trio("size", "program")
-    goal, cost = Goal.parse(wanted.goal), cost_function(wanted.objective, wanted.step)
+    goal, cost = Goal.parse(options.goal), cost_function(options.objective, options.step)
     named = {"": program} if isinstance(program, Program) else dict(program)
     if not named:
         raise ConfigurationError("size: there is no program: expected at least one")
-    options = Options.of(wanted)
-    notify = (lambda _: None) if wanted.notify is None else users_code("notify")(wanted.notify)
+    run_options = Options.of(options)
+    notify = (lambda _: None) if options.notify is None else users_code("notify")(options.notify)
     sizings: list[Sizing] = []
-    for repeats in range(1, wanted.repeats + 1):
-        cases = tuple(Case(name, wired, options, repeats, notify) for name, wired in named.items())
+    for repeats in range(1, options.repeats + 1):
+        cases = tuple(
+            Case(name, wired, run_options, repeats, notify) for name, wired in named.items()
+        )
         records = [case.unbounded.record for case in cases]
-        variables = variables_of(records, wanted.depths or {}, wanted.share)
-        sizings.append(sized(Task(cases, goal, variables, cost), wanted.method, wanted.objective))
+        variables = variables_of(records, options.depths or {}, options.share)
+        sizings.append(sized(Task(cases, goal, variables, cost), options.method, options.objective))
     last = sizings[-1]
     held_out = [
-        Case(name, wired, options, wanted.repeats, notify)
-        for name, wired in (wanted.held_out or {}).items()
+        Case(name, wired, run_options, options.repeats, notify)
+        for name, wired in (options.held_out or {}).items()
     ]
     answers = [Answer(each.depths, tuple(run.cycles for run in each.inputs)) for each in sizings]
     return replace(
         last,
-        repeats=wanted.repeats,
-        settled=settled(answers) if wanted.repeats > 1 else None,
+        repeats=options.repeats,
+        settled=settled(answers) if options.repeats > 1 else None,
         held_out=tuple(_held_out(case, goal, last) for case in held_out),
     )
 
@@ -146,7 +148,7 @@ def _held_out(case: Case, goal: Goal, sizing: Sizing) -> HeldOut:
 
 
 def cost_function(objective: Literal["bytes", "slots"], step: str | None = None) -> Cost:
-    """Return the function of an objective; ``step`` is as in ``Wanted``."""
+    """Return the function of an objective; ``step`` is as in ``SizeOptions``."""
     if objective == "slots":
         if step is not None:
             raise ConfigurationError(
@@ -227,12 +229,12 @@ def sized(task: Task, method: Method, unit: str) -> Sizing:
     except InfeasibleError:
         raise _infeasible(task, oracle.cycles(oracle.problem.most)) from None
     if task.can_prove:
-        found = proposal(method, oracle, lower)
+        answer = proposal(method, oracle, lower)
     else:
-        found, evaluations = _validated(task, oracle, method, lower)
-    ran = task.run(found.depths)
+        answer, evaluations = _validated(task, oracle, method, lower)
+    ran = task.run(answer.depths)
     kept = task.keeps(ran)
-    if task.can_prove and not kept and oracle.keeps(found.depths):
+    if task.can_prove and not kept and oracle.keeps(answer.depths):
         raise FabricError(
             f"{task.cases[0].program.name}: a run with the depths found does not keep "
             f"{task.goal}, the record of another run does: this is a fault of step-fabric"
@@ -243,7 +245,7 @@ def sized(task: Task, method: Method, unit: str) -> Sizing:
         for case, each in zip(task.cases, ran, strict=True)
     ]
     problem = task.problem(records)
-    totals = tuple(_totals(task, problem, lower, method, found))
+    totals = tuple(_totals(task, problem, lower, method, answer))
     first = task.cases[0]
     is_placed = first.program.hardware.network is not None
     return Sizing(
@@ -251,10 +253,10 @@ def sized(task: Task, method: Method, unit: str) -> Sizing:
         goal=str(task.goal),
         method=method,
         objective=unit,
-        channels=tuple(_channels(task, found.depths, lower, bindings(task, found.depths))),
+        channels=tuple(_channels(task, answer.depths, lower, bindings(task, answer.depths))),
         cost_before=_cost_before(task),
-        cost=problem.cost_of(found.depths),
-        lower_bound=found.bound,
+        cost=problem.cost_of(answer.depths),
+        lower_bound=answer.bound,
         truth="proved" if task.can_prove and kept else "validated",
         keeps=kept,
         reasons=() if task.can_prove else task.reasons,
@@ -378,7 +380,7 @@ def bindings(task: Task, depths: Depths) -> tuple[tuple[Binding, str], ...]:
 
 
 def _totals(
-    task: Task, problem: Problem, lower: Depths, chosen: Method, found: Proposal
+    task: Task, problem: Problem, lower: Depths, chosen: Method, chosen_answer: Proposal
 ) -> Iterator[MethodTotal]:
     """Yield the total of each method in the records of ``problem``; paper-lp only if chosen."""
     oracle = Oracle(problem)
@@ -386,7 +388,7 @@ def _totals(
         if method == "paper-lp" and chosen != method:
             continue
         try:
-            answer = found if method == chosen else proposal(method, oracle, lower)
+            answer = chosen_answer if method == chosen else proposal(method, oracle, lower)
         except (ConfigurationError, InfeasibleError) as error:
             note = getattr(error, "message", "no depths keep the goal in this record")
             yield MethodTotal(method, None, None, keeps=False, note=note)

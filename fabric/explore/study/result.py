@@ -314,7 +314,7 @@ class StudyResult(Result):
 
     def beside(self) -> list[tuple[KnownValue, Outcome | None]]:
         """Return each published value with the outcome of its point, None if it has not run."""
-        return [(known, next(self._where(known.setting), None)) for known in self.study.known]
+        return [(each, next(self._where(each.setting), None)) for each in self.study.known]
 
     def _where(self, setting: Mapping[str, object]) -> Iterator[Outcome]:
         for each in self.outcomes:

@@ -146,9 +146,9 @@ class SearchSession(StudySession):
         ran = sum(
             index in self._under_way or self.outcomes[index].status not in PROVED for index in begun
         )
-        known = self.outcomes.keys() | self._under_way.keys() | self._elsewhere
+        seen = self.outcomes.keys() | self._under_way.keys() | self._elsewhere
         points = self._search.points
-        new = len(known) < len(self.study.space)
+        new = len(seen) < len(self.study.space)
         return new and ran < points and len(begun) < points * _MOST_DRAWS_PER_RUN
 
     def _draw(self) -> tuple[int, Trial | None]:
@@ -166,8 +166,8 @@ class SearchSession(StudySession):
         return next(filter(self._is_new, itertools.chain(drawn, range(len(space))))), None
 
     def _is_new(self, index: int) -> bool:
-        known = self.outcomes, self._under_way, self._elsewhere
-        return index in self._replayed or not any(index in each for each in known)
+        seen = self.outcomes, self._under_way, self._elsewhere
+        return index in self._replayed or not any(index in each for each in seen)
 
     def _sampler(self, number: int) -> BaseSampler:
         from optuna.samplers import NSGAIISampler, RandomSampler, TPESampler

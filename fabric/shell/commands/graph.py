@@ -13,10 +13,10 @@ from fabric.shell.completing import runs
 _FORMATS = (".svg", ".dot", ".mmd")
 
 
-def _output(_context: click.Context, _parameter: click.Parameter, given: Path) -> Path:
-    if given.suffix not in _FORMATS:
-        raise click.BadParameter(f"{str(given)!r}: expected a name that ends in .svg, .dot or .mmd")
-    return given
+def _output(_context: click.Context, _parameter: click.Parameter, file: Path) -> Path:
+    if file.suffix not in _FORMATS:
+        raise click.BadParameter(f"{str(file)!r}: expected a name that ends in .svg, .dot or .mmd")
+    return file
 
 
 @click.command("graph")

@@ -20,7 +20,6 @@ from fabric.shell.commands.options import (
 if TYPE_CHECKING:
     from fabric.graph.wiring.program import Program
 
-
 _COMPARED: Final = ("equal", "transfers", "channels", "cycles", "first_difference", "cost")
 """Fields of the JSON object that are null without --run, --cost or --place."""
 

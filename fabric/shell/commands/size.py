@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# Any: fields of `Wanted`.
+# Any: fields of `SizeOptions`.
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,12 +101,12 @@ def command(
     output: Path | None,
     rows: int,
     as_json: bool,
-    **wanted: Any,
+    **choices: Any,
 ) -> int:
     """Find the depths of PROGRAM.py's channels that keep a goal at the least cost."""
     fields.update(program=program)
     from fabric.display.terminal import printed_sheet
-    from fabric.explore.sizing.size import Wanted, find_depths
+    from fabric.explore.sizing.size import SizeOptions, find_depths
     from fabric.messages.output import ExitStatus, print_text, program_prints, tell
     from fabric.shell.json_object import print_json
 
@@ -116,7 +116,8 @@ def command(
         inputs, apart = _inputs(program, parameters, hardware_file, over, hold_out, fields)
         watched = sys.stdout.isatty() and sys.stderr.isatty()
         notify = (lambda text: tell(f"fabric: {text}")) if watched else None
-        sizing = find_depths(inputs, Wanted(held_out=apart, notify=notify, **wanted, **options))
+        size_options = SizeOptions(held_out=apart, notify=notify, **choices, **options)
+        sizing = find_depths(inputs, size_options)
     if as_json:
         print_json({**fields, "status": "sized", **sizing.as_json(), "error": None})
     else:

@@ -121,7 +121,7 @@ def command(
     folder: Path | None,
     as_json: bool,
     files: tuple[Path, ...],
-    **asked: Any,
+    **choices: Any,
 ) -> int:
     """Run the points of studies, or of one PROGRAM.py with --vary, and report the best."""
     from rich.console import Console
@@ -140,7 +140,7 @@ def command(
     from fabric.shell.experiments import STUDY_MODULES, Experiments, shown_command, workers_of
 
     command = shown_command(sys.argv[1:])
-    study_options = StudyOptions(options=Options(**options), **asked)
+    study_options = StudyOptions(options=Options(**options), **choices)
     search = _search(method, points, seed)
     check_extra("study", "study", *STUDY_MODULES)
     with program_prints(as_json=as_json):

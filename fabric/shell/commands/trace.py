@@ -194,8 +194,8 @@ def what_if(
 def export(run: Path, forms: tuple[str, ...], output: Path) -> None:
     """Write the trace in another form; 1 cycle is 1 ns in Perfetto and VCD."""
     if len(forms) != 1:
-        given = " and ".join(f"--{form}" for form in forms) or "none"
-        raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {given}.")
+        flags = " and ".join(f"--{form}" for form in forms) or "none"
+        raise click.UsageError(f"Expected one of --perfetto, --jsonl, --vcd, --csv: found {flags}.")
     from fabric.analysis.trace.export import export_trace
     from fabric.messages.output import tell
 
