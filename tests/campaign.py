@@ -71,9 +71,9 @@ def _on(
     def run(program: Program, **changes: Any) -> Report:
         return _report(program, **{"mode": "timing", "engine": "tasks", **options, **changes})
 
-    known = lower_bounds(program)
+    bounds = lower_bounds(program)
     tasks = run(program)
-    wrong = list(beaten(known, tasks))
+    wrong = list(beaten(bounds, tasks))
     # A flat memory may be busy with its last requests after the last answer.
     if (tasks.off_chip_bandwidth_utilization or 0) > 1 and hardware.hbm.model != "flat":
         wrong.append("more bandwidth than the peak")

@@ -66,8 +66,8 @@ def _documents(scratch: Path, theme: Literal["light", "dark"]) -> Iterator[tuple
 
 
 def draw_run_page(folder: Path, browser: Browser) -> None:
-    given = ("model=qwen3-30b-a3b", f"routing={_ROUTING}")
-    layer = load_program("programs/moe.py", given, Hardware()).program
+    parameters = ("model=qwen3-30b-a3b", f"routing={_ROUTING}")
+    layer = load_program("programs/moe.py", parameters, Hardware()).program
     with tempfile.TemporaryDirectory() as scratch:
         _, trace = record(layer, Path(scratch))
         for theme in _THEMES:
@@ -85,6 +85,6 @@ def draw_run_page(folder: Path, browser: Browser) -> None:
 
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
-    with browsing() as found:
-        draw(IMAGES, found)
-        draw_run_page(IMAGES, found)
+    with browsing() as chromium:
+        draw(IMAGES, chromium)
+        draw_run_page(IMAGES, chromium)

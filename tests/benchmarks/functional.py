@@ -75,8 +75,8 @@ def _main(how: str, model: str, batch: int) -> Cost:
 
     start = time.process_time()
     if how == "fabric":
-        given = [f"model={model}", f"batch={batch}", "tile_n=64"]
-        loaded = load_program(_ROOT / "programs" / "moe.py", given, Hardware())
+        parameters = [f"model={model}", f"batch={batch}", "tile_n=64"]
+        loaded = load_program(_ROOT / "programs" / "moe.py", parameters, Hardware())
         assert simulate(loaded.program, mode="functional").verified is True
     else:
         sys.path.insert(0, str(_ROOT / "programs"))

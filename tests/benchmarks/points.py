@@ -67,7 +67,7 @@ def moe_points() -> Iterator[Point]:
         names = ("model", "batch", "tiling", "tile_n", "tile_f", "regions", "flops_per_cycle")
         setting = {name: row[name] for name in names if row[name]}
         setting["routing"] = routing(row["routing"])
-        known = [
+        bounds = [
             # The authors later printed a number for Mixtral's dynamic tile of batch 64 that is 1 %
             # off.
             _bound(each, each.value // 100 if each.metric == "cycles" else 0)
@@ -81,7 +81,7 @@ def moe_points() -> Iterator[Point]:
             f"{row['flops_per_cycle']} FLOPs/cycle, depth {row['channel_depth']}",
             "moe.py",
             (*_parameters(setting), f"channel_depth={row['channel_depth']}"),
-            (Bound("reference_cycles.csv", "cycles", int(row["cycles"])), *known),
+            (Bound("reference_cycles.csv", "cycles", int(row["cycles"])), *bounds),
         )
 
 
@@ -110,16 +110,16 @@ def printed_attention_points() -> Iterator[Point]:
         )
 
 
-def _printed_slack(known: Published) -> int:
+def _printed_slack(published: Published) -> int:
     """Return the most by which a printed number may differ from ours.
 
     Cycles may differ by 0.6 %: the authors' cycles vary by this much, because the host's threads
     decide when a reader sees the end of a channel (``tests/programs/test_scatter.py``). Bytes of
     figure 13 are printed in tens.
     """
-    if known.metric == "cycles":
-        return known.value * 6 // 1000
-    return 5 if known.table.endswith("13.csv") else 0
+    if published.metric == "cycles":
+        return published.value * 6 // 1000
+    return 5 if published.table.endswith("13.csv") else 0
 
 
 def closed_form_points() -> Iterator[Point]:
@@ -138,10 +138,10 @@ def closed_form_points() -> Iterator[Point]:
 def _by_setting(
     values: Iterable[Published],
 ) -> Iterator[tuple[dict[str, str | int], list[Published]]]:
-    found: dict[tuple[tuple[str, str | int], ...], list[Published]] = {}
-    for each in values:
-        found.setdefault(tuple(each.setting.items()), []).append(each)
-    for setting, of_setting in found.items():
+    groups: dict[tuple[tuple[str, str | int], ...], list[Published]] = {}
+    for number in values:
+        groups.setdefault(tuple(number.setting.items()), []).append(number)
+    for setting, of_setting in groups.items():
         yield dict(setting), of_setting
 
 
@@ -149,6 +149,6 @@ def _parameters(setting: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(f"{name}={value}" for name, value in setting.items())
 
 
-def _bound(known: Published, slack: int = 0) -> Bound:
-    field = known.metric.removeprefix("extra.")
-    return Bound(known.table, field, known.value, slack, known.seconds)
+def _bound(published: Published, slack: int = 0) -> Bound:
+    field = published.metric.removeprefix("extra.")
+    return Bound(published.table, field, published.value, slack, published.seconds)

@@ -56,8 +56,8 @@ class Outcome:
         return self.report.get(name, self.report["extra"].get(name))
 
     def keeps(self, bound: Bound) -> bool:
-        found = self.field(bound.field)
-        return found is not None and abs(found - bound.value) <= bound.slack
+        value = self.field(bound.field)
+        return value is not None and abs(value - bound.value) <= bound.slack
 
 
 def main(arguments: Sequence[str]) -> int:

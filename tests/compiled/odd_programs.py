@@ -146,8 +146,8 @@ def _deep_channels() -> None:
     late = _many(_tile(50_000))
     op.Consumer()(op.Zip()(_many(_tile()), late))
     kind = StreamType((1, 3_000), TileType(1, 1, FLOAT))
-    given = Emit(kind, [(ONE, 0)] * 2_999 + [(ONE, 1)])()
-    op.Consumer()(op.Zip()(given, op.Flatten(0, 1)(op.Repeat(50)(op.Repeat(60)(_tile(50_000))))))
+    once = Emit(kind, [(ONE, 0)] * 2_999 + [(ONE, 1)])()
+    op.Consumer()(op.Zip()(once, op.Flatten(0, 1)(op.Repeat(50)(op.Repeat(60)(_tile(50_000))))))
     (out,) = Script(("r1", *["r0"] * 10_000, "s0"), rounds=1)(_many(_tile()), _tile(50_000))
     op.Consumer()(out)
 
@@ -170,10 +170,10 @@ def _ends_early() -> None:
 def _stops_in_the_loop() -> None:
     rows = StreamType((4, symbol("R", ragged=True)), TileType(1, 1, FLOAT))
     elements: list[Element] = [(ONE, 0), (ONE, 1), (Empty(0), 1), (ONE, 1), (Empty(0), 1)]
-    given = Emit(rows, elements, (2, 9))()
+    once = Emit(rows, elements, (2, 9))()
     op.Consumer()(Stops(4)(op.Repeat(3)(numbers(*range(20)))))
-    op.Consumer()(Stops(2)(op.Repeat(2)(numbers(*range(7))), op.Repeat(2)(given), given))
-    op.Consumer()(Stops(1)(given))
+    op.Consumer()(Stops(2)(op.Repeat(2)(numbers(*range(7))), op.Repeat(2)(once), once))
+    op.Consumer()(Stops(1)(once))
     fast = Emit(StreamType((1, 20), TileType(1, 1, FLOAT)), [(ONE, 0)] * 19 + [(ONE, 1)])()
     op.Consumer()(Stops(3)(fast))
 

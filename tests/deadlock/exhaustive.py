@@ -50,7 +50,7 @@ class _Walk:
         start = _State((0,) * count, (0,) * count, ((),) * channels, (0,) * channels)
         seen = {start}
         ahead = [start]
-        found = set()
+        finals = set()
         while ahead:
             state = ahead.pop()
             following = [
@@ -61,14 +61,14 @@ class _Walk:
             ]
             if not following:
                 completed = all(place < 0 for place in state.places)
-                found.add(Outcome(completed, tuple(map(len, state.rows)), state.sent))
+                finals.add(Outcome(completed, tuple(map(len, state.rows)), state.sent))
             for after in following:
                 if after not in seen:
                     seen.add(after)
                     ahead.append(after)
             if len(seen) > limit:
                 return None
-        return found
+        return finals
 
     def _moves(self, state: _State, number: int) -> Iterator[_State]:
         process = self._processes[number]

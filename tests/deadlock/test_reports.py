@@ -321,7 +321,7 @@ class TestEnds:
 
 class TestText:
     @pytest.mark.parametrize(
-        ("written", "told"),
+        ("written", "statement"),
         [
             ("loop.connect(stream)", "loop.connect(Initial(True, keep_length=True)(stream))"),
             (
@@ -344,7 +344,7 @@ class TestText:
         ],
     )
     def test_remedy_of_a_loop_rewrites_a_plain_connect(
-        self, written: str, told: str, tmp_path: Path
+        self, written: str, statement: str, tmp_path: Path
     ) -> None:
         lines = (
             "from types import SimpleNamespace",
@@ -365,4 +365,4 @@ class TestText:
         assert report.deadlock is not None
         (front,) = report.deadlock["remedy"]["initial"]
 
-        assert told == front["statement"]
+        assert statement == front["statement"]

@@ -74,11 +74,11 @@ def _of(entry: Entry) -> Iterator[str]:
     for title in SECTIONS:
         if title in entry.text.sections:
             yield f"**{title}.** {_prose(entry.text.sections[title])}\n"
-    given = [each for each in parameters(entry.cls) if each.name != "name"]
-    if given:
+    shown = [each for each in parameters(entry.cls) if each.name != "name"]
+    if shown:
         yield "| parameter | |"
         yield "|---|---|"
-        for each in given:
+        for each in shown:
             yield f"| `{each.name}` | {_prose(parameter_text(replace(each, default=None)))} |"
         yield ""
     yield "```python"
@@ -87,11 +87,11 @@ def _of(entry: Entry) -> Iterator[str]:
 
 
 def _call(entry: Entry) -> str:
-    given = str(inspect.signature(entry.cls))
-    if len(entry.name + given) > _WIDTH:
-        inner = "".join(f"    {each},\n" for each in _PARAMETERS.split(given[1:-1]))
-        given = f"(\n{inner})"
-    return f"{entry.name}{given}{entry.call or ''}"
+    signature = str(inspect.signature(entry.cls))
+    if len(entry.name + signature) > _WIDTH:
+        inner = "".join(f"    {each},\n" for each in _PARAMETERS.split(signature[1:-1]))
+        signature = f"(\n{inner})"
+    return f"{entry.name}{signature}{entry.call or ''}"
 
 
 def _prose(text: str) -> str:

@@ -53,18 +53,18 @@ PROGRAMS: Final = (
 
 def row(program: Sized) -> list[str]:
     loaded = load_program(f"programs/{program.file}.py", program.parameters, Hardware())
-    found, paper = size(loaded.program), size(loaded.program, method="paper-lp")
+    sized, paper = size(loaded.program), size(loaded.program, method="paper-lp")
     name = " ".join([program.file, *(each.split("/")[0] for each in program.parameters)])
-    methods = [*found.methods, paper.methods[-1]]
+    methods = [*sized.methods, paper.methods[-1]]
     cells = [
         name.replace("routing=programs", "with a published routing"),
-        len(found.channels),
-        found.cost_before,
+        len(sized.channels),
+        sized.cost_before,
         *(total.cost for total in methods),
         " ".join(total.method for total in methods if not total.keeps),
-        found.lower_bound,
-        found.inputs[0].cycles_before,
-        found.inputs[0].cycles,
+        sized.lower_bound,
+        sized.inputs[0].cycles_before,
+        sized.inputs[0].cycles,
     ]
     return [*map(str, cells)]
 

@@ -25,12 +25,12 @@ def shown(page: str) -> str:
     return transcripts.named(page, transcripts.blocks((PAGES / page).read_text(encoding="utf-8")))
 
 
-def _told(page: str) -> object:
+def _parameter(page: str) -> object:
     marks = pytest.mark.deep if Path(page).stem in LONG else ()
     return pytest.param(page, id=shown(page), marks=marks)
 
 
-@pytest.mark.parametrize("page", spread([*map(_told, BY_HAND)], 2))
+@pytest.mark.parametrize("page", spread([*map(_parameter, BY_HAND)], 2))
 def test_page_shows_what_its_commands_print(
     page: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:

@@ -40,16 +40,16 @@ class Block(NamedTuple):
 
 
 def blocks(document: str) -> Iterator[Block]:
-    return (Block(*found) for found in _BLOCK.findall(document))
+    return (Block(*match) for match in _BLOCK.findall(document))
 
 
-def named(name: str, given: Iterable[Block]) -> str:
+def named(name: str, code_blocks: Iterable[Block]) -> str:
     """Return the name of a test of blocks; ``-k torch`` selects blocks that need PyTorch."""
-    return f"{name}, with torch" if any(map(_needs_torch, given)) else name
+    return f"{name}, with torch" if any(map(_needs_torch, code_blocks)) else name
 
 
-def skip_without_torch(given: Iterable[Block]) -> None:
-    if any(map(_needs_torch, given)) and find_spec("torch") is None:
+def skip_without_torch(code_blocks: Iterable[Block]) -> None:
+    if any(map(_needs_torch, code_blocks)) and find_spec("torch") is None:
         pytest.skip("needs the extra torch")
 
 
@@ -109,10 +109,10 @@ def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _commands(text: str, here: Path) -> str:
-    found = _COMMAND.findall(text)
-    assert found
+    commands = _COMMAND.findall(text)
+    assert commands
     status, printed = 0, ""
-    for command in found:
+    for command in commands:
         printed += f"$ {command}\n"
         if command == "echo $?":
             printed += f"{status}\n"

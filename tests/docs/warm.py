@@ -88,26 +88,26 @@ def _serve(address: str) -> None:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         while all(key.fileobj is listener for key, _ in ready.select()):
-            asked, _ = listener.accept()
+            connection, _ = listener.accept()
             if os.fork() == 0:
                 listener.close()
-                _answer(asked)
-            asked.close()
+                _answer(connection)
+            connection.close()
 
 
-def _answer(asked: socket.socket) -> None:
+def _answer(connection: socket.socket) -> None:
     size = array.array("i").itemsize
-    _, ((_, _, given),), *_ = asked.recvmsg(1, socket.CMSG_SPACE(3 * size))
-    with asked.makefile("rb") as stream:
+    _, ((_, _, descriptors),), *_ = connection.recvmsg(1, socket.CMSG_SPACE(3 * size))
+    with connection.makefile("rb") as stream:
         folder, environment, arguments = json.load(stream)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     worker = os.fork()
     if worker:
         status = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
-        asked.sendall(str(status if status >= 0 else 128 - status).encode())
+        connection.sendall(str(status if status >= 0 else 128 - status).encode())
         os._exit(0)
-    asked.close()
-    for number, file in enumerate(array.array("i", given)):
+    connection.close()
+    for number, file in enumerate(array.array("i", descriptors)):
         os.dup2(file, number)
     os.chdir(folder)
     os.environ.clear()

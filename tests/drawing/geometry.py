@@ -54,7 +54,7 @@ def drawn(document: str) -> Drawn:
 
 
 def sampled(curve: Sequence[Point]) -> list[Point]:
-    found = [curve[0]]
+    points = [curve[0]]
     for start in range(0, len(curve) - 1, 3):
         a, b, c, d = curve[start : start + 4]
         for step in range(1, POINTS_PER_CURVE + 1):
@@ -65,24 +65,24 @@ def sampled(curve: Sequence[Point]) -> list[Point]:
                 sum(w * p[axis] for w, p in zip(weights, (a, b, c, d), strict=True))
                 for axis in (0, 1)
             )
-            found.append((x, y))
-    return found
+            points.append((x, y))
+    return points
 
 
-def clashes(found: Drawn) -> Iterator[str]:
-    places = [*found.boxes.items(), *found.texts]
+def clashes(drawn: Drawn) -> Iterator[str]:
+    places = [*drawn.boxes.items(), *drawn.texts]
     for (one, first), (other, second) in combinations(places, 2):
         if _overlap(first, second):
             yield f"{one} on {other}"
-    for line in found.lines:
+    for line in drawn.lines:
         points = sampled(line)
         for name, place in places:
             if _through(points, place):
                 yield f"a line from {line[0]} to {line[-1]} through {name}"
-    for text, (left, top, right, bottom) in found.inside:
+    for text, (left, top, right, bottom) in drawn.inside:
         if not any(
             box[0] < left and box[1] < top and right < box[2] and bottom < box[3]
-            for box in found.boxes.values()
+            for box in drawn.boxes.values()
         ):
             yield f"{text} is wider than its box"
 

@@ -47,8 +47,8 @@ def _over(loop: MachineCode, *worlds: object, **arrays: object) -> Callable[...,
     fixed |= {name: _guarded(array) for name, array in arrays.items()}
     integers = [name for name in names if name not in fixed]
 
-    def call(*given: int) -> tuple[int, ...]:
-        return loop.function(**fixed, **dict(zip(integers, given, strict=True)))
+    def call(*numbers: int) -> tuple[int, ...]:
+        return loop.function(**fixed, **dict(zip(integers, numbers, strict=True)))
 
     return call
 

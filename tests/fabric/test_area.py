@@ -99,6 +99,6 @@ def test_the_report_shows_the_range(
     assert main(run) == 0
     assert "area, low to high" in capsys.readouterr().out
     assert main([*run, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert 0 < told["area_low_mm2"] < told["area_mm2"] < told["area_high_mm2"]
-    assert told["hardware"]["area"]["memory_mm2_per_kib"] == [0.0028, 0.028]
+    fields = json.loads(capsys.readouterr().out)
+    assert 0 < fields["area_low_mm2"] < fields["area_mm2"] < fields["area_high_mm2"]
+    assert fields["hardware"]["area"]["memory_mm2_per_kib"] == [0.0028, 0.028]

@@ -91,7 +91,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 }
 
 
-def _told(program: Program, **settings: Any) -> list[dict[str, Any]]:
+def _logged(program: Program, **settings: Any) -> list[dict[str, Any]]:
     capture = LogCapture()
     simulate(program, log=[capture], **settings)
     return captured(capture)
@@ -100,27 +100,27 @@ def _told(program: Program, **settings: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", spread(PROGRAMS, 3))
 class TestEveryRun:
     def test_events_are_logged_once_and_in_order(self, name: str, tmp_path: Path) -> None:
-        told = _told(PROGRAMS[name](), log_dir=tmp_path)
+        logged = _logged(PROGRAMS[name](), log_dir=tmp_path)
         text = next(tmp_path.glob("*/events.jsonl")).read_text(encoding="utf-8")
 
-        assert told == [json.loads(line) for line in text.splitlines()]
-        for each in told:
+        assert logged == [json.loads(line) for line in text.splitlines()]
+        for each in logged:
             level, fields = EVENTS[each["event"]]
             assert {"event", "level", "run", *re.findall(r"\w+", fields)} == set(each)
             assert level == each["level"]
-        cycles = [each["cycle"] for each in told]
+        cycles = [each["cycle"] for each in logged]
         assert sorted(cycles) == cycles
-        ends = [each["operator"] for each in told if each["event"] == "operator_finished"]
+        ends = [each["operator"] for each in logged if each["event"] == "operator_finished"]
         assert len(set(ends)) == len(ends)
-        assert ("run_started", "run_ended") == (told[0]["event"], told[-1]["event"])
+        assert ("run_started", "run_ended") == (logged[0]["event"], logged[-1]["event"])
 
     def test_events_are_equal_in_both_engines_and_all_schedules(self, name: str) -> None:
         expected = None
         for engine in ("tasks", "compiled"):
             for order in SCHEDULES:
                 with schedule(order):
-                    told = _told(PROGRAMS[name](), engine=engine)
-                found = [each for each in told if each["event"] not in LIVE]
+                    logged = _logged(PROGRAMS[name](), engine=engine)
+                found = [each for each in logged if each["event"] not in LIVE]
                 expected = expected or found
                 assert expected == found
 
@@ -129,38 +129,38 @@ class TestEveryRun:
 def test_events_of_a_deadlock_have_its_report(name: str) -> None:
     capture = LogCapture()
     report = simulate(CASES[name].build(), log=[capture], livelock_cycles=10_000)
-    told: list[dict[str, Any]] = [dict(each) for each in capture.entries]
+    logged: list[dict[str, Any]] = [dict(each) for each in capture.entries]
     found = report.deadlock
     assert found is not None
 
-    units = [each for each in told if each["event"] in ("blocked", "blocked_behind")]
+    units = [each for each in logged if each["event"] in ("blocked", "blocked_behind")]
     names = {"operation": "waits_for", "channels": "on", "waits_for": "peers"}
     wanted = [
         {names.get(key, key): value for key, value in unit.items()}
         for unit in (*(unit for loop in found["loops"] for unit in loop["units"]), *found["behind"])
     ]
     assert wanted == [{key: each[key] for key in wanted[0]} for each in units]
-    loops = [each for each in told if each["event"] == "stuck_loop"]
+    loops = [each for each in logged if each["event"] == "stuck_loop"]
     assert [(loop["code"], loop["cause"], loop["hint"]) for loop in found["loops"]] == [
         (each["code"], each["root"], each["hint"]) for each in loops
     ]
-    (verdict,) = (each for each in told if each["event"] == report.status)
+    (verdict,) = (each for each in logged if each["event"] == report.status)
     assert (found["code"], found["summary"]) == (verdict["code"], verdict["summary"])
     assert json.dumps(found["remedy"]) == json.dumps(verdict["remedy"])
 
 
 class TestEvents:
     def test_run_with_deeper_channels_begins_at_cycle_0(self) -> None:
-        told = _told(CASES["pack_rows"].build(), on_deadlock="grow")
-        (again,) = (at for at, each in enumerate(told) if each["event"] == "run_again")
+        logged = _logged(CASES["pack_rows"].build(), on_deadlock="grow")
+        (again,) = (at for at, each in enumerate(logged) if each["event"] == "run_again")
 
-        assert (0, "deadlock") == (told[again]["cycle"], told[again - 1]["event"])
-        remedy = told[again - 1]["remedy"]
-        assert {each["option"]: each["after"] for each in remedy["depths"]} == told[again]["depths"]
+        assert (0, "deadlock") == (logged[again]["cycle"], logged[again - 1]["event"])
+        depths = logged[again - 1]["remedy"]["depths"]
+        assert {each["option"]: each["after"] for each in depths} == logged[again]["depths"]
 
     def test_wait_of_a_million_cycles_is_a_warning(self) -> None:
-        told = _told(_waits_long())
-        (found,) = (each for each in told if each["event"] == "long_stall")
+        logged = _logged(_waits_long())
+        (found,) = (each for each in logged if each["event"] == "long_stall")
 
         assert ("warning", "y", ["fourth.0 -> y.0"], ["fourth"], 0) == tuple(
             found[name] for name in ("level", "unit", "on", "peers", "since_cycle")
@@ -181,7 +181,7 @@ class TestLoggers:
         with open_run(_completes(), log=[capture]) as run:
             run.finish()
 
-        assert captured(capture) == _told(_completes())
+        assert captured(capture) == _logged(_completes())
 
     def test_dropped_event_stays_in_the_file(self, tmp_path: Path) -> None:
         def drop(*_: object) -> NoReturn:

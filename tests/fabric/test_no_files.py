@@ -73,9 +73,9 @@ def test_command_refuses_what_is_not_a_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     status = main([each.format(file) for each in command])
-    told = capsys.readouterr().err
-    refusals = [each for each in told.splitlines() if each.startswith(("fabric: ", "Error: "))]
-    assert (status, len(refusals), "Traceback" in told) == (2, 1, False), told
+    errors = capsys.readouterr().err
+    refusals = [each for each in errors.splitlines() if each.startswith(("fabric: ", "Error: "))]
+    assert (status, len(refusals), "Traceback" in errors) == (2, 1, False), errors
     assert str(file) in refusals[0]
 
 

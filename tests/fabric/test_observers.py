@@ -16,12 +16,12 @@ from tests.fabric.trace.recording import PROGRAMS, program, record
 from tests.profiles import spread
 from tests.schedules import SCHEDULES, schedule
 
-Told: TypeAlias = tuple[object, ...]
+Note: TypeAlias = tuple[object, ...]
 
 
 @dataclass
 class _Notes(Observer):
-    by_unit: dict[str, list[tuple[int, Told]]] = field(default_factory=dict)
+    by_unit: dict[str, list[tuple[int, Note]]] = field(default_factory=dict)
     dropped: list[tuple[str, int]] = field(default_factory=list)
 
     @override
@@ -62,7 +62,7 @@ class _Notes(Observer):
         self.by_unit.setdefault(unit.name, []).append((stamp[0], (*stamp[1:], *what)))
 
     @property
-    def told(self) -> dict[str, list[Told]]:
+    def notes(self) -> dict[str, list[Note]]:
         return {unit: [what for _, what in sorted(each)] for unit, each in self.by_unit.items()}
 
 
@@ -78,16 +78,16 @@ class TestRuns:
             report, _ = record(program(name), tmp_path, observers=[first, second])
 
         assert plain == replace(report, log_dir=None, wall_seconds=plain.wall_seconds)
-        assert alone.told == first.told == second.told
+        assert alone.notes == first.notes == second.notes
 
     @pytest.mark.parametrize("name", spread(PROGRAMS, 3))
     def test_observed_waits_are_all_waits(self, name: str) -> None:
         notes = _Notes()
         report = simulate(program(name), observers=[notes])
         waited: dict[str, int] = {}
-        for unit, told in notes.told.items():
+        for unit, noted in notes.notes.items():
             # A dequeue of an element that was seen before does not wait, and notes no wait.
-            waited[unit] = sum(what[1] for what in told if isinstance(what[1], int))
+            waited[unit] = sum(what[1] for what in noted if isinstance(what[1], int))
 
         assert waited == {
             unit.name: unit.empty_cycles + unit.full_cycles + unit.credit_cycles
@@ -104,4 +104,4 @@ class TestRuns:
             simulate(wired, observers=[notes])
 
         assert [("x.0 -> y.0", cycle) for cycle in (11, 11, 13, 14)] == notes.dropped
-        assert [0, 1, 2, 12, 13] == [cycle for cycle, *_ in notes.told["x"]]
+        assert [0, 1, 2, 12, 13] == [cycle for cycle, *_ in notes.notes["x"]]

@@ -146,14 +146,14 @@ class TestFunctions:
         assert f"It takes no ``{option}``: {why}." in text
 
     def test_watching_options_reach_every_run(self, file: Path, seen: Seen, tmp_path: Path) -> None:
-        told: list[str] = []
-        heard = Observer()
+        notices: list[str] = []
+        observer = Observer()
         given: dict[str, Any] = {
             "trace": TraceOptions(nodes="store"),
-            "observers": [heard],
+            "observers": [observer],
             "log_dir": tmp_path / "logs",
             "log": [JSONRenderer()],
-            "notify": told.append,
+            "notify": notices.append,
             "progress": None,
             "parameters": {"rows": 64},
             "program_file": "it.py",
@@ -166,11 +166,11 @@ class TestFunctions:
         for name, value in given.items():
             values = [getattr(each, name) for each in seen]
             if name == "observers":
-                assert all(heard in each for each in values)
+                assert all(observer in each for each in values)
             elif name == "notify":
                 for tell in values:
                     tell("it")
-                assert told[-3:] == ["it"] * 3
+                assert notices[-3:] == ["it"] * 3
             else:
                 assert values == [value] * 3
         assert [each.engine for each in seen] == ["compiled", "tasks", "compiled"]

@@ -190,7 +190,7 @@ class TestCommand:
         assert np.array_equal(expected, np.load("y.npz")["y"])
 
     @pytest.mark.parametrize(
-        ("options", "status", "told"),
+        ("options", "status", "message"),
         [
             (["--mode", "timing"], 2, "--save y.npz: timing mode has no data: expected --mode"),
             (["--save", "no/y.npz"], 4, "fabric: no/y.npz: No such file or directory"),
@@ -207,7 +207,7 @@ class TestCommand:
         self,
         options: list[str],
         status: int,
-        told: str,
+        message: str,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         capfd: pytest.CaptureFixture[str],
@@ -215,6 +215,6 @@ class TestCommand:
         monkeypatch.chdir(tmp_path)
         assert status == main(["run", MOE, "--save", "y.npz", *options])
         out, err = capfd.readouterr()
-        assert told in err
+        assert message in err
         assert (status == 2) == (not out)
         assert not list(tmp_path.glob("**/*.npz"))

@@ -153,10 +153,10 @@ def test_a_trace_and_a_held_run_know_who_waits_for_pages(tmp_path: Path) -> None
     with fab.open_run(program) as run:
         for cycle in range(12):
             run.until(cycle=cycle)
-            told = state_in(trace, cycle).on_chip
-            assert told.requests == run.state.on_chip.requests
-            assert told.pages == on_chip.pages
-            seen.update(told.requests)
+            traced = state_in(trace, cycle).on_chip
+            assert traced.requests == run.state.on_chip.requests
+            assert traced.pages == on_chip.pages
+            seen.update(traced.requests)
     # The second buffer requests its first page while the first buffer holds both pages.
     assert seen == {(1, 10)}
 

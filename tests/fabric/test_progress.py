@@ -38,7 +38,7 @@ async def test_progress_line_has_cycle_rate_and_tasks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cycles", "told"),
+    ("cycles", "rate"),
     [
         ([3_708], ""),
         ([3_708, 3_708], ""),
@@ -46,7 +46,7 @@ async def test_progress_line_has_cycle_rate_and_tasks() -> None:
         ([0, 9], "18 cycles/s, "),
     ],
 )
-async def test_slow_rate_is_never_0(cycles: list[int], told: str) -> None:
+async def test_slow_rate_is_never_0(cycles: list[int], rate: str) -> None:
     written = await shown([Snapshot(cycle, 5, 4, 12) for cycle in cycles])
-    assert f"cycle {cycles[-1]:,}, {told}5 elements, 4 running" in written
+    assert f"cycle {cycles[-1]:,}, {rate}5 elements, 4 running" in written
     assert " 0 cycles/s" not in written

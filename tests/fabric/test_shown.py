@@ -79,10 +79,10 @@ def test_results_show_what_they_found() -> None:
     report = simulate(small)
     bounds = lower_bounds(small)
     least = f"{bounds.at_least['cycles']:,}"
-    for found, told in (
+    for found, printed in (
         (bounds, least),
         (Cost.of(report, report), "2,948"),
         (RESULTS["design"](), "The front"),
     ):
-        assert told in str(found)
-        assert any(told in text for text in read(found._repr_html_()).texts)
+        assert printed in str(found)
+        assert any(printed in text for text in read(found._repr_html_()).texts)

@@ -64,8 +64,8 @@ def signalled(name: str, number: int, seconds: float, folder: Path) -> str:
         else:
             return "" if process.returncode == 0 else f"ended with {process.returncode} before"
         try:
-            printed, told = process.communicate(timeout=_LONGEST_SECONDS)
-            trouble = _wrong(process.returncode, number, printed, told)
+            printed, errors = process.communicate(timeout=_LONGEST_SECONDS)
+            trouble = _wrong(process.returncode, number, printed, errors)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGABRT)  # its traceback names where each thread is
             trouble = f"does not end: {process.communicate()[1][-5000:]}"
@@ -79,13 +79,13 @@ def signalled(name: str, number: int, seconds: float, folder: Path) -> str:
         return trouble
 
 
-def _wrong(status: int, number: int, printed: str, told: str) -> str:
-    if told.rstrip().endswith("KeyboardInterrupt") and str(_ROOT / "fabric") not in told:
+def _wrong(status: int, number: int, printed: str, errors: str) -> str:
+    if errors.rstrip().endswith("KeyboardInterrupt") and str(_ROOT / "fabric") not in errors:
         return ""  # raised while Python starts, before it runs the fabric
     if status not in (-number, 128 + number, 0):
-        return f"status {status}: {told[-500:]}"
-    if "Traceback" in told and status != -number:
-        return told[-500:]
+        return f"status {status}: {errors[-500:]}"
+    if "Traceback" in errors and status != -number:
+        return errors[-500:]
     if status != -number and "{" in printed:
         try:
             json.loads(printed)

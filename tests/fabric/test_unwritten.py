@@ -90,8 +90,8 @@ class TestRuns:
     @pytest.mark.deep
     def test_run_on_a_full_disk_continues_without_its_trace(self, small_disk: Path) -> None:
         wired = chain(("s0", "c3"), ("r0", "c1", "s0"), ("r0", "c7"), elements=50_000)
-        told: list[str] = []
-        report = simulate(wired, log_dir=small_disk, trace=TraceOptions(), notify=told.append)
+        notices: list[str] = []
+        report = simulate(wired, log_dir=small_disk, trace=TraceOptions(), notify=notices.append)
 
         assert ("completed", 100_000) == (report.status, report.elements)
         trace = Trace(Path(report.log_dir or ""))
@@ -101,7 +101,7 @@ class TestRuns:
         # The moment at which the disk was full decides whether the log has room.
         assert all(other.endswith(reason) for other in others)
         assert trace.rows("SELECT count(*) FROM units") == [(3,)]
-        assert told == list(report.unwritten) == list(report.warnings)
+        assert notices == list(report.unwritten) == list(report.warnings)
         assert 4 == report.exit_status
         assert not list(trace.folder.parent.rglob("*.tmp"))
 
@@ -146,7 +146,7 @@ class TestRuns:
         assert "could not be written" in ran.stderr
 
     def test_lost_trace_is_reported_during_the_run(self, tmp_path: Path) -> None:
-        told: list[str] = []
+        notices: list[str] = []
         said = threading.Event()
 
         def lose_the_trace() -> None:
@@ -155,14 +155,14 @@ class TestRuns:
             assert said.wait(60)
 
         def notify(sentence: str) -> None:
-            told.append(sentence)
+            notices.append(sentence)
             said.set()
 
         wired = _counting(lose_the_trace)
         report = simulate(wired, log_dir=tmp_path, trace=TraceOptions(), notify=notify)
         assert ("completed", 4) == (report.status, report.exit_status)
-        assert told == list(report.unwritten)
-        (sentence,) = told
+        assert notices == list(report.unwritten)
+        (sentence,) = notices
         assert re.search(r"/trace: segment \d+ could not be written: ", sentence)
 
 

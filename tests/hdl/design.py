@@ -42,8 +42,8 @@ class Fifo:
     room: int = 2
     items: deque[Any] = field(default_factory=deque)
     held: int = 0
-    came: list[int] = field(default_factory=list)
-    went: list[int] = field(default_factory=list)
+    put_cycles: list[int] = field(default_factory=list)
+    take_cycles: list[int] = field(default_factory=list)
 
     @property
     def gives(self) -> bool:
@@ -55,10 +55,10 @@ class Fifo:
 
     def put(self, item: Any) -> None:
         self.items.append(item)
-        self.came.append(self.clock.cycle)
+        self.put_cycles.append(self.clock.cycle)
 
     def take(self) -> Any:
-        self.went.append(self.clock.cycle)
+        self.take_cycles.append(self.clock.cycle)
         return self.items.popleft()
 
 
@@ -161,7 +161,7 @@ class Design:
     def reader(self, grid: tuple[int, ...]) -> Fifo:
         stops = stops_of(grid)
         requests, _, answers = self.port()
-        seen, given = self.fifo(), self.fifo()
+        seen, answered = self.fifo(), self.fifo()
         position = entry = 0
 
         def ask() -> None:
@@ -180,15 +180,15 @@ class Design:
                 return
             reached = seen.items[0] + REQUEST_BYTES
             if reached >= entry * PIECE_BYTES:
-                if not given.takes:
+                if not answered.takes:
                     return
-                given.put(stops[entry])
+                answered.put(stops[entry])
                 entry += 1
             if reached < entry * PIECE_BYTES:
                 seen.take()
 
         self.rules += [ask, see, give]
-        return given
+        return answered
 
     def writer(self, source: Fifo, last: int) -> None:
         """Write pieces up to the piece with the stop ``last``."""

@@ -91,11 +91,11 @@ def test_every_piece_moves_in_its_cycle(hidden: int, memory: str, tmp_path: Path
     )
     moved: dict[str, tuple[list[int], list[int]]] = {}
     for link, sent, taken in rows.rows():
-        came, went = moved.setdefault(link, ([], []))
-        came.append(sent)
-        went.append(taken)
+        sent_cycles, taken_cycles = moved.setdefault(link, ([], []))
+        sent_cycles.append(sent)
+        taken_cycles.append(taken)
     for name, (source, target) in design.links.items():
-        assert moved[name] == (source.came, target.went), name
+        assert moved[name] == (source.put_cycles, target.take_cycles), name
 
 
 @pytest.mark.parametrize("memory", list(MEMORIES))
@@ -229,10 +229,10 @@ def test_programs_without_a_form_in_pieces_are_refused(
 ) -> None:
     with Program("refused") as program:
         wire()
-    with pytest.raises(ProgramError) as told:
+    with pytest.raises(ProgramError) as caught:
         in_pieces(program, 16, 16)
-    assert told.value.message == message
-    assert told.value.file == __file__
+    assert caught.value.message == message
+    assert caught.value.file == __file__
 
 
 def test_buffer_of_256_pieces_is_accepted() -> None:
@@ -248,9 +248,9 @@ def test_pieces_have_at_least_one_element() -> None:
     with Program("copy", mode="functional") as program:
         op.LinearOffChipStore("y")(op.LinearOffChipLoad(np.eye(2, 3), (2, 3))())
     for rows, cols in ((16, 8), (0, 0), (-1, -1)):
-        with pytest.raises(ProgramError) as told:
+        with pytest.raises(ProgramError) as caught:
             in_pieces(program, rows, cols)
-        assert told.value.message == f"pieces of {rows}x{cols}: expected squares, as in 16x16"
+        assert caught.value.message == f"pieces of {rows}x{cols}: expected squares, as in 16x16"
     program.expect(y=lambda: np.eye(2, 3))
     assert simulate(in_pieces(program, 1, 1)).verified
 

@@ -124,13 +124,13 @@ class Channel:
         inside = [each for each in self._window if each.active or not drains]
         if self._hbm.scheduler == "first ready":
             return [each for each in inside if each.active or each.write == writing]
-        found = []
+        eligible = []
         for write in (False, True):
-            its = [each for each in inside if each.write == write]
+            of_kind = [each for each in inside if each.write == write]
             if not drains and write != writing:
-                its = [each for each in its if each.active]
-            found += sorted(its, key=lambda each: each.order)[:1]
-        return found
+                of_kind = [each for each in of_kind if each.active]
+            eligible += sorted(of_kind, key=lambda each: each.order)[:1]
+        return eligible
 
     def _from(self, request: _Request, *, drains: bool) -> int:
         timing, bank = self._timing, self._bank(request)
@@ -340,7 +340,7 @@ def _hand_over(
 
 def serve(hbm: BankedDescription, script: Script) -> Served:
     channels = [Channel(hbm, number) for number in range(hbm.channels)]
-    clients = [_Client(deque((each.gap_cycles, each.burst) for each in its)) for its in script]
+    clients = [_Client(deque((each.gap_cycles, each.burst) for each in queue)) for queue in script]
     cycle = 0
 
     def submit(client: _Client, now: int) -> None:

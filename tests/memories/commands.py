@@ -39,13 +39,13 @@ def commands(memory: BankedMemory, dram: DramDescription[Never]) -> list[Command
     # No command is issued in cycle 0, so rows with cycle 0 are unused.
     kept = [row for row in map(memory.log.__getitem__, range(memory.log.size)) if row.cycle > 0]
     assert len(kept) < memory.log.size, "the log is too short"
-    found = []
+    issued = []
     for row in kept:
         group, bank = divmod(row.bank, dram.banks)
         pseudo, group = divmod(group, dram.bank_groups)
         what = _WHAT[row.what]
-        found.append(Command(row.cycle, row.channel, what, pseudo, group, bank, row.row))
-    return found
+        issued.append(Command(row.cycle, row.channel, what, pseudo, group, bank, row.row))
+    return issued
 
 
 class Location(NamedTuple):
@@ -57,7 +57,7 @@ class Location(NamedTuple):
 
 
 def locations(hbm: BankedDescription, addresses: Iterable[int]) -> list[Location]:
-    found = AddressMapping(hbm).locate(np.array([*addresses], np.int64))
-    groups, banks = np.divmod(found.banks, hbm.dram.banks)
-    columns = found.channels, *np.divmod(groups, hbm.dram.bank_groups), banks, found.rows
+    located = AddressMapping(hbm).locate(np.array([*addresses], np.int64))
+    groups, banks = np.divmod(located.banks, hbm.dram.banks)
+    columns = located.channels, *np.divmod(groups, hbm.dram.bank_groups), banks, located.rows
     return list(map(Location, *(column.tolist() for column in columns)))

@@ -101,10 +101,10 @@ class CountingMemory:
                 ]
             rows[channel, 1 if burst.write else 0] += sum(share)
             rows[channel, 2:] += share
-            its = cycles[channel:]
-            uses[channel, its] = np.where(its % 4 < 2, _DATA, lost)
+            used = cycles[channel:]
+            uses[channel, used] = np.where(used % 4 < 2, _DATA, lost)
             if burst.write:
-                uses[channel, its[its % 8 == 7]] = _TURNAROUND
+                uses[channel, used[used % 8 == 7]] = _TURNAROUND
 
 
 def _counted(uses: np.ndarray) -> ext.BusCycles:

@@ -24,7 +24,7 @@ def answers(
     script: Iterable[Iterable[tuple[int, Burst]]],
     horizons: Sequence[int],
 ) -> list[list[int]]:
-    todo = [deque(asked) for asked in script]
+    todo = [deque(bursts) for bursts in script]
     answered: list[list[int]] = [[] for _ in units]
 
     def submit(unit: Unit) -> None:

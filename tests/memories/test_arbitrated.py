@@ -36,8 +36,8 @@ def test_channel_answers_in_the_cycles_of_the_controller_model(seed: int) -> Non
             took = found.take(Request(3, address, write), cycle)
             assert took == expected.send(cycle, 3, address, write)
         answer = found.step(cycle)
-        told = None if answer is None else (answer.port, answer.address)
-        assert told == expected.step(cycle)
+        answered = None if answer is None else (answer.port, answer.address)
+        assert answered == expected.step(cycle)
 
 
 class _Client:

@@ -29,9 +29,9 @@ def attention(
         # A load is added to the graph with its first reader: queries of all regions, then keys, ...
         loads = [[load(g, (high, DIM), (len(block), 1)) for block in blocks] for high in HEIGHTS]
         for region, block in enumerate(blocks):
-            given = [flatten(g, 1, 2, part[region]) for part in loads]
-            given += [flatten(g, 0, 1, part) for part in _metadata(g, lengths, rows, block)]
-            _region(g, given, rows)
+            streams = [flatten(g, 1, 2, part[region]) for part in loads]
+            streams += [flatten(g, 0, 1, part) for part in _metadata(g, lengths, rows, block)]
+            _region(g, streams, rows)
     elif strategy == "interleaved":
         whole = _inputs(g, lengths, rows, everything)
         shares = [routing.parallelize(g, flatten(g, 1, 2, each), regions, 1) for each in whole[:3]]
@@ -84,8 +84,8 @@ def _metadata(g: Graph, lengths: Sequence[int], rows: int, members: Sequence[int
     ]
 
 
-def _region(g: Graph, given: list[Stream], rows: int) -> Stream:
-    queries, new_key, new_value, numbers, lengths, offsets = given
+def _region(g: Graph, streams: list[Stream], rows: int) -> Stream:
+    queries, new_key, new_value, numbers, lengths, offsets = streams
     loaded, keys = _cache(g, new_key, numbers, lengths, offsets, rows)
     _, values = _cache(g, new_value, numbers, lengths, offsets, rows)
     scores = map2(

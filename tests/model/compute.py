@@ -23,7 +23,7 @@ def paid(g: Graph, value: Any) -> int:
     return 0
 
 
-def known(g: Graph, cost: int) -> int:
+def charged(g: Graph, cost: int) -> int:
     return cost + g.setting.registers[3] if cost else 0
 
 
@@ -41,7 +41,7 @@ def map1(
         while (element := (yield from peek(p, inputs[0]))) is not None:
             busy, result = function(element[0])
             writing, result = _written(g, result, to_memory)
-            yield from wait(p, known(g, max(paid(g, element[0]), busy, writing)))
+            yield from wait(p, charged(g, max(paid(g, element[0]), busy, writing)))
             yield from send(p, outputs[0], result, element[1])
             yield from take(p, inputs[0])
 
@@ -59,7 +59,7 @@ def map2(
             busy, result = function(left[0], right[0])
             writing, result = _written(g, result, to_memory)
             reading = paid(g, left[0]) + paid(g, right[0])
-            yield from wait(p, known(g, max(reading, busy, writing)))
+            yield from wait(p, charged(g, max(reading, busy, writing)))
             yield from send(p, outputs[0], result, left[1])
             yield from take(p, inputs[0])
             yield from take(p, inputs[1])
@@ -93,7 +93,7 @@ def fold(
             busy, accumulator = function(accumulator, *values)
             closing = first[1] >= rank
             reading = sum(paid(g, value) for value in values)
-            yield from wait(p, known(g, max(reading, busy, store_cycles if closing else 0)))
+            yield from wait(p, charged(g, max(reading, busy, store_cycles if closing else 0)))
             for channel in channels:
                 yield from take(p, channel)
             if closing:

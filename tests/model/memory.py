@@ -11,15 +11,15 @@ from tests.model.graph import Graph, Stream, Tile
 
 def _stops(shape: Sequence[int]) -> list[int]:
     """Return the stop level of every index of ``shape``, in row-major order."""
-    found = []
+    stops = []
     for index in product(*(range(extent) for extent in shape)):
         stop = 0
         for at, extent in zip(reversed(index), reversed(shape), strict=True):
             if at != extent - 1:
                 break
             stop += 1
-        found.append(stop)
-    return found
+        stops.append(stop)
+    return stops
 
 
 def load(g: Graph, tile: tuple[int, int], shape: Sequence[int], name: str = "load") -> Stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.model.compute import known, paid
+from tests.model.compute import charged, paid
 from tests.model.engine import Channel, Process, Steps, close, end, peek, send, shown, take, wait
 from tests.model.graph import Graph, Stream, Tile
 
@@ -47,7 +47,7 @@ def partition(
                 peeked = yield from peek(p, inputs[0])
                 assert peeked is not None, name
                 value, stop = peeked
-                yield from wait(p, known(g, paid(g, value)))
+                yield from wait(p, charged(g, paid(g, value)))
                 yield from take(p, inputs[0])
                 yield from wait(p, switch if indices else 0)
                 going_on = rank > 0 and stop < rank

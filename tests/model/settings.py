@@ -31,14 +31,14 @@ class Drawn:
     model: Callable[[], Graph]
 
     def program(self, folder: Path) -> Program:
-        given = dict(self.parameters)
+        values_of = dict(self.parameters)
         for key, values in self.arrays.items():
-            given[key] = folder / ("data.npz" if key == "routing" else "data.npy")
+            values_of[key] = folder / ("data.npz" if key == "routing" else "data.npy")
             if key == "routing":
-                np.savez(given[key], data=np.array(values))
+                np.savez(values_of[key], data=np.array(values))
             else:
-                np.save(given[key], np.array(values))
-        words = [f"{key}={value}" for key, value in given.items()]
+                np.save(values_of[key], np.array(values))
+        words = [f"{key}={value}" for key, value in values_of.items()]
         return load_program(PROGRAMS / f"{self.name}.py", words, hardware(self.setting)).program
 
 

@@ -60,10 +60,10 @@ def barriers(rows: Iterable[Row]) -> list[Barrier]:
         who, cycle = (row["x"], row["y"], row["processor"]), int(row["cycle"])
         if row["event"] == "read":
             reader = (int(row["x"]), int(row["y"]))
-            asked = (int(row["dest_x"]), int(row["dest_y"]))
+            target = (int(row["dest_x"]), int(row["dest_y"]))
             network = NETWORKS.index(row["network"])
-            links = _links(network, asked, reader)
-            latency = _read_cycles(reader, asked)
+            links = _links(network, target, reader)
+            latency = _read_cycles(reader, target)
             number = transfers.add(cycle + latency, int(row["bytes"]), links, links[0])
             reads[who].append(number)
             last[who] = cycle
@@ -78,25 +78,25 @@ def barriers(rows: Iterable[Row]) -> list[Barrier]:
 
 def figures(traces: Mapping[str, list[Row]]) -> dict[str, float]:
     loads = {name for name, rows in traces.items() if _reads_memory(rows)}
-    found: dict[str, float] = {}
+    errors: dict[str, float] = {}
     if set(traces) - loads:
-        found |= _errors("", [rows for name, rows in traces.items() if name not in loads])
+        errors |= _errors("", [rows for name, rows in traces.items() if name not in loads])
     if loads:
-        prefix = "memory_" if found else ""
-        found |= _errors(prefix, [rows for name, rows in traces.items() if name in loads])
-    return found
+        prefix = "memory_" if errors else ""
+        errors |= _errors(prefix, [rows for name, rows in traces.items() if name in loads])
+    return errors
 
 
 def _errors(prefix: str, traces: Iterable[list[Row]]) -> dict[str, float]:
     spans, tails = [], []
     for rows in traces:
-        found = barriers(rows)
-        measured = max(each.measured for each in found)
-        spans.append(abs(max(each.predicted for each in found) - measured) / measured)
-        for each in found:
-            tail = each.measured - each.last_read
+        ends = barriers(rows)
+        measured = max(barrier.measured for barrier in ends)
+        spans.append(abs(max(barrier.predicted for barrier in ends) - measured) / measured)
+        for barrier in ends:
+            tail = barrier.measured - barrier.last_read
             if tail > 0:
-                tails.append(abs(each.predicted - each.measured) / tail)
+                tails.append(abs(barrier.predicted - barrier.measured) / tail)
     return {
         f"{prefix}span_mean": mean(spans),
         f"{prefix}span_worst": max(spans),
@@ -111,12 +111,12 @@ def _reads_memory(rows: Iterable[Row]) -> bool:
     )
 
 
-def _read_cycles(reader: Place, asked: Place) -> int:
-    if reader == asked:
+def _read_cycles(reader: Place, target: Place) -> int:
+    if reader == target:
         return 70
-    if reader[0] == asked[0]:
+    if reader[0] == target[0]:
         return 154
-    return 170 if reader[1] == asked[1] else 270
+    return 170 if reader[1] == target[1] else 270
 
 
 def _number(network: int, place: Place, way: int) -> int:
@@ -124,14 +124,14 @@ def _number(network: int, place: Place, way: int) -> int:
 
 
 def _capacities() -> list[float]:
-    found: list[float] = []
+    capacities: list[float] = []
     for _ in NETWORKS:
         for row in range(ROWS):
             for column in range(COLUMNS):
                 of_memory = (column, row) in MEMORY
                 ends = (MEMORY_INJECTS, MEMORY_ABSORBS) if of_memory else (CORE, CORE)
-                found += [LINK, LINK, *ends]
-    return found
+                capacities += [LINK, LINK, *ends]
+    return capacities
 
 
 def _links(network: int, source: Place, target: Place) -> list[int]:

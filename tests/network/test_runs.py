@@ -202,11 +202,11 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_placement_is_refused(wrong: str, tmp_path: Path) -> None:
-    text, line, told = WRONG[wrong]
+    text, line, message = WRONG[wrong]
     file = tmp_path / "placement.toml"
     file.write_text(text, encoding="utf-8")
     program = _pipeline(Mesh(columns=4, rows=3, units_per_site=1))
-    with pytest.raises(fab.ConfigurationError, match=told) as caught:
+    with pytest.raises(fab.ConfigurationError, match=message) as caught:
         fab.simulate(program, placement=file)
     assert (caught.value.file, caught.value.line) == (str(file), line)
 

@@ -106,9 +106,9 @@ def draw(
     fixed: Sequence[int | None] = (),
     first: int = 0,
 ) -> Drawn:
-    given = [None] * (dims - len(fixed)) + list(fixed)
+    wanted_sizes = [None] * (dims - len(fixed)) + list(fixed)
     sizes: list[int | None] = []
-    for size in given:
+    for size in wanted_sizes:
         drawn = choices.pick((2, 1, 3, 0, None, 2, 4, 1)) if size is None else size
         sizes.append(drawn if sizes or drawn is not None else 2)
     count = iter(range(1 << 30))
@@ -221,9 +221,9 @@ def _wired(case: Case) -> list[tuple[int, list[Element]]]:
 
 
 def _compare(case: Case, outputs: Sequence[tuple[int, list[Element]]]) -> None:
-    found = [at_depth(case.plain, dims, decode(elements, dims)) for dims, elements in outputs]
+    results = [at_depth(case.plain, dims, decode(elements, dims)) for dims, elements in outputs]
     expected = list(map(case.normal, case.expected))
-    assert expected == list(map(case.normal, found)), (
+    assert expected == list(map(case.normal, results)), (
         f"{[(drawn.shape, drawn.tensor) for drawn, _ in case.inputs]}"
     )
 

@@ -111,10 +111,10 @@ def test_command_with_unknown_name_hints(
     name: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 2 == main(["operators", name])
-    told = capsys.readouterr().err
+    errors = capsys.readouterr().err
 
-    assert told.startswith(f"fabric: {name}: there is no operator or function of that name: ")
-    assert hint in told
+    assert errors.startswith(f"fabric: {name}: there is no operator or function of that name: ")
+    assert hint in errors
 
 
 def test_command_prints_operators_of_a_file(

@@ -30,21 +30,21 @@ class Watched:
                     self._seen.append((stream.name, stream.shape, stream.value, elements))
 
     def sizes(self) -> Sizes:
-        found: defaultdict[Dim, dict[str, list[int]]] = defaultdict(dict)
+        measured: defaultdict[Dim, dict[str, list[int]]] = defaultdict(dict)
         for name, dim, sizes in self._dims():
             if sizes:
-                found[dim][name] = sizes
-        known: Sizes = {}
-        for dim, places in found.items():
+                measured[dim][name] = sizes
+        true_sizes: Sizes = {}
+        for dim, places in measured.items():
             if isinstance(dim, Symbol):
-                known[dim] = _size(dim, places)
-        at = Substitution(known)
-        for dim, places in found.items():
+                true_sizes[dim] = _size(dim, places)
+        at = Substitution(true_sizes)
+        for dim, places in measured.items():
             wanted = at.dim(dim)
             assert isinstance(wanted, int | Fraction), f"no stream shows {dim} of {places}"
             for name, sizes in places.items():
                 assert (name, dim, _size(dim, {name: sizes})) == (name, dim, wanted)
-        return known
+        return true_sizes
 
     def _dims(self) -> Iterator[tuple[str, Dim, list[int]]]:
         for name, shape, value, elements in self._seen:
@@ -59,16 +59,16 @@ def _groups(name: str, shape: tuple[Dim, ...], tensors: list[Any]) -> Iterator[A
         tensors = [part for tensor in tensors for part in tensor]
 
 
-def _inside(name: str, value: ValueType, found: list[Any]) -> Iterator[Any]:
+def _inside(name: str, value: ValueType, elements: list[Any]) -> Iterator[Any]:
     if isinstance(value, TileType):
-        yield f"{name} rows", value.rows, [tile.rows for tile in found]
-        yield f"{name} cols", value.cols, [tile.cols for tile in found]
+        yield f"{name} rows", value.rows, [tile.rows for tile in elements]
+        yield f"{name} cols", value.cols, [tile.cols for tile in elements]
     elif isinstance(value, TupleType):
         for place, item in enumerate(value.items):
-            yield from _inside(f"{name} item {place}", item, [each[place] for each in found])
+            yield from _inside(f"{name} item {place}", item, [each[place] for each in elements])
     elif isinstance(value, BufferType):
         dims = len(value.shape)
-        buffers = [_buffer(buffer) for buffer in found]
+        buffers = [_buffer(buffer) for buffer in elements]
         yield from _groups(f"{name} buffer", value.shape, buffers)
         tiles = [tile for buffer in buffers for tile in definitions.leaves(buffer, dims)]
         yield from _inside(f"{name} buffer", value.tile, tiles)

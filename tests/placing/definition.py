@@ -37,7 +37,7 @@ def _steps(source: tuple[int, int], target: tuple[int, int]) -> Iterator[Step]:
 def cheapest(floor: Floor) -> int:
     units = floor.netlist.units
     columns, rows = floor.mesh.columns, floor.mesh.rows
-    found = []
+    costs = []
     for sites in product(range(columns * rows), repeat=len(units)):
         if max(Counter(sites).values()) > floor.units_per_site:
             continue
@@ -46,8 +46,8 @@ def cheapest(floor: Floor) -> int:
             for unit, site in zip(units, sites, strict=True)
         ):
             continue
-        found.append(cost(floor, sites))
-    return min(found)
+        costs.append(cost(floor, sites))
+    return min(costs)
 
 
 def netlist(

@@ -68,15 +68,15 @@ def test_place_command_writes_a_site_for_each_operator(
     for file in files:
         status = main(["place", JOIN, "--hardware", str(mesh), "--json", "-o", str(file)])
         assert status == 0
-        told = json.loads(capsys.readouterr().out)
+        printed = json.loads(capsys.readouterr().out)
     assert files[0].read_bytes() == files[1].read_bytes()
     written = tomllib.loads(files[0].read_text(encoding="utf-8"))
-    assert written["program"] == told["name"] == join().name
-    assert written["units"] == told["units"]
+    assert written["program"] == printed["name"] == join().name
+    assert written["units"] == printed["units"]
     assert list(written["units"]) == [node.name for node in elaborate(join()).nodes]
     assert all(column < 4 and row < 3 for column, row in written["units"].values())
-    assert told["lower_bound_bytes"] <= told["cost_bytes"] < told["random_cost_bytes"]
-    assert told["cost_bytes"] == told["byte_hops"] + told["worst_link_bytes"]
+    assert printed["lower_bound_bytes"] <= printed["cost_bytes"] < printed["random_cost_bytes"]
+    assert printed["cost_bytes"] == printed["byte_hops"] + printed["worst_link_bytes"]
 
 
 @pytest.mark.deep

@@ -19,5 +19,5 @@ def program(name: str, hardware: str | None = None, **parameters: object) -> Pro
     described = Hardware()
     if hardware is not None:
         described = load_hardware(PROGRAMS / "hardware" / hardware)
-    given = [f"{key}={value}" for key, value in parameters.items()]
-    return load_program(PROGRAMS / f"{name}.py", given, described).program
+    words = [f"{key}={value}" for key, value in parameters.items()]
+    return load_program(PROGRAMS / f"{name}.py", words, described).program

@@ -34,7 +34,7 @@ def tokens(text: str) -> list[int]:
     row, and ``-0.`` a bare stop with its empty dimension. ``#7`` sets ``control``. Each dot closes
     a dimension.
     """
-    found = []
+    bits = []
     for each in text.split():
         match = _TOKEN.fullmatch(each)
         assert match is not None, each
@@ -51,8 +51,8 @@ def tokens(text: str) -> list[int]:
             "in_memory": said["memory"] == "m",
             "control": said["number"] or said["control"] or 0,
         }
-        found.append(widths().packed(**{name: int(value) for name, value in fields.items()}))
-    return found
+        bits.append(widths().packed(**{name: int(value) for name, value in fields.items()}))
+    return bits
 
 
 def reports_a_fault(unit: Unit, inputs: Sequence[list[int]], parameters: Mapping[str, int]) -> bool:

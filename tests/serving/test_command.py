@@ -84,7 +84,7 @@ def serve(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+def served(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     status = main(["serve", *map(str, arguments)])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
@@ -95,7 +95,7 @@ def test_serve_writes_the_same_object_and_folder_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, out = config(tmp_path), tmp_path / "out"
-    status, printed, said = told(capsys, file, "--json", "-o", out)
+    status, printed, said = served(capsys, file, "--json", "-o", out)
     assert status == 0
     assert f"page in {out / 'index.html'}" in said
     found = json.loads(printed)
@@ -116,10 +116,10 @@ def test_serve_writes_the_same_object_and_folder_again(
         "time.png",
     }
     files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert told(capsys, file, "--json", "-o", out)[:2] == (0, printed)
+    assert served(capsys, file, "--json", "-o", out)[:2] == (0, printed)
     for path, content in files.items():
         assert path.read_bytes() == content, path.name
-    assert told(capsys, file, "--json")[:2] == (0, printed)
+    assert served(capsys, file, "--json")[:2] == (0, printed)
 
 
 def test_kept_runs_are_resumed_unless_the_question_changed(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_kept_runs_are_resumed_unless_the_question_changed(tmp_path: Path) -> No
 
 def test_serve_runs_a_users_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.py").write_text(OWN)
-    theirs = json.loads(told(capsys, config(tmp_path), "--json")[1])
+    theirs = json.loads(served(capsys, config(tmp_path), "--json")[1])
     file = config(tmp_path, top='scheduler = "own.py:OneAtATime"\n')
-    status, printed, _ = told(capsys, file, "--json")
+    status, printed, _ = served(capsys, file, "--json")
     assert status == 0
     ours = json.loads(printed)
     running = [each["designs"][0]["runs"][1]["mean_running"] for each in (ours, theirs)]
@@ -191,7 +191,7 @@ def test_serve_runs_a_users_scheduler(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_serve_refuses_wrong_configurations(
     replaced: dict[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, printed, errors = told(capsys, config(tmp_path, **replaced), "--json")
+    status, printed, errors = served(capsys, config(tmp_path, **replaced), "--json")
     found = json.loads(printed)
     assert status == 2
     assert list(found) == ["status", "error"]
@@ -269,7 +269,7 @@ def test_interrupted_serve_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixt
     assert found["status"] == "interrupted"
     runs = found["designs"][0]["runs"]
     assert [each["completed"] for each in runs] == [40]
-    status, again, _ = told(capsys, file, "--json", "-o", tmp_path / "out")
+    status, again, _ = served(capsys, file, "--json", "-o", tmp_path / "out")
     assert status == 0
-    assert told(capsys, file, "--json")[1] == again
+    assert served(capsys, file, "--json")[1] == again
     assert json.loads(again)["designs"][0]["runs"][0] == runs[0]

@@ -25,5 +25,5 @@ def test_shipped_question_can_be_opened() -> None:
         assert serving.requests.file.exists()
         described = list(serving.designs.values())
         assert all(isinstance(each, FabricDescription) for each in described)
-        told = [str(vars(each)["parameters"]) for each in described]
-        assert len(set(told)) == len(told) >= 3
+        parameters = [str(vars(each)["parameters"]) for each in described]
+        assert len(set(parameters)) == len(parameters) >= 3

@@ -177,8 +177,8 @@ def both() -> result.ServingResult:
     kept = replace(fast[2].measures, goodput_per_second=1234.5, kept=0.5)
     fast[2] = replace(fast[2], measures=kept)
     runs = (*fast, run("slow", 1, 0.3, priced=True), run("slow", 2, 0.4, priced=True), slow)
-    told = {"fast": ("tables of <layers>",), "slow": ()}
-    return result.ServingResult(serving("fast", "slow"), runs, told, interrupted=True)
+    notices = {"fast": ("tables of <layers>",), "slow": ()}
+    return result.ServingResult(serving("fast", "slow"), runs, notices, interrupted=True)
 
 
 @pytest.mark.parametrize(

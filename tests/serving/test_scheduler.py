@@ -169,8 +169,8 @@ def test_step_cost_of_no_time_is_refused(seconds_of_step: float) -> None:
             self.batches += batches
             return Price(seconds_of_step)
 
-    told = rf"^a step of 3 tokens costs {seconds_of_step:g} s: expected above 0$"
-    with pytest.raises(ConfigurationError, match=told):
+    refusal = rf"^a step of 3 tokens costs {seconds_of_step:g} s: expected above 0$"
+    with pytest.raises(ConfigurationError, match=refusal):
         serve(Case([(0.0, 3, 1)], Server()).requests, Server(), Free())
 
 

@@ -8,11 +8,11 @@ from tests.serving.validation import ASKED, DATA, SERVER, differences
 
 
 def test_server_equals_the_logged_one() -> None:
-    told = json.loads((DATA / "vllm_meta.json").read_text())["engine_kwargs"]
-    assert SERVER.replicas == told["data_parallel_size"]
-    assert SERVER.max_num_seqs == told["max_num_seqs"]
-    assert SERVER.max_num_batched_tokens == told["max_num_batched_tokens"]
-    assert SERVER.lockstep == told["enable_expert_parallel"]
+    arguments = json.loads((DATA / "vllm_meta.json").read_text())["engine_kwargs"]
+    assert SERVER.replicas == arguments["data_parallel_size"]
+    assert SERVER.max_num_seqs == arguments["max_num_seqs"]
+    assert SERVER.max_num_batched_tokens == arguments["max_num_batched_tokens"]
+    assert SERVER.lockstep == arguments["enable_expert_parallel"]
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,12 @@ def served(variant: str = "all rules") -> Served:
 
 def differences(variant: str = "all rules") -> dict[str, dict[str, float]]:
     ours = served(variant)
-    found = _times(
+    times = _times(
         ours.taken_seconds, ours.first_seconds, ours.last_seconds, ours.requests.output_tokens
     )
     return {
         name: {
-            point: 100 * (getattr(Spread.of(found[name]), point) / value - 1)
+            point: 100 * (getattr(Spread.of(times[name]), point) / value - 1)
             for point, value in vars(Spread.of(theirs)).items()
         }
         for name, theirs in log_times().items()
@@ -140,19 +140,19 @@ def _times(
 
 def main() -> None:
     ours = served()
-    found = _times(
+    times = _times(
         ours.taken_seconds, ours.first_seconds, ours.last_seconds, ours.requests.output_tokens
     )
     above = differences()
     print("300 requests, 10 a second, 2 replicas of Qwen3-30B-A3B; milliseconds\n")
     print(f"{'':28}{'vLLM':>12}{'ours':>12}{'%':>8}{'asked, %':>10}")
     for name, theirs in log_times().items():
-        log, mine = vars(Spread.of(theirs)), vars(Spread.of(found[name]))
+        log, mine = vars(Spread.of(theirs)), vars(Spread.of(times[name]))
         for point in log:
-            asked = ASKED[name].get(point)
+            limit = ASKED[name].get(point)
             print(
                 f"{name + ', ' + point:28}{1e3 * log[point]:12.1f}{1e3 * mine[point]:12.1f}"
-                f"{above[name][point]:+8.1f}{'' if asked is None else f'±{asked:g}':>10}"
+                f"{above[name][point]:+8.1f}{'' if limit is None else f'±{limit:g}':>10}"
             )
     print("\nWhat a rule is worth: percent above the log's")
     print(f"{'':52}{'first, mean':>13}{'median':>9}{'per token':>11}{'latency':>9}")

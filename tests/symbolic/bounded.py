@@ -239,20 +239,20 @@ class Bounded(Random):
 
 
 def compared(built: Program, **options: Any) -> tuple[KnownBefore, Report]:
-    known = lower_bounds(built, options.get("depths") or {})
+    bounds = lower_bounds(built, options.get("depths") or {})
     report = simulate(built, **{"mode": "timing", **options})
-    assert [] == list(beaten(known, report))
-    return known, report
+    assert [] == list(beaten(bounds, report))
+    return bounds, report
 
 
-def beaten(known: KnownBefore, report: Report) -> Iterator[str]:
+def beaten(bounds: KnownBefore, report: Report) -> Iterator[str]:
     if report.status != "completed":
         return
     said = report.as_json()
-    for name, value in known.exact.items():
+    for name, value in bounds.exact.items():
         if said[name] != value:
             yield f"{name} is {said[name]}: {value} were known"
-    for name, least in {**known.at_least, **known.sized}.items():
+    for name, least in {**bounds.at_least, **bounds.sized}.items():
         if not isinstance(said[name], Real):
             yield f"{name} is {said[name]}: a number was to be measured"
         elif said[name] < least:
@@ -263,5 +263,5 @@ def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stre
     return op.LinearOffChipLoad(op.Tensor((rows, cols), dtype="float32"), tile)()
 
 
-def cycles(known: KnownBefore) -> dict[str, int]:
-    return {kind: bound.cycles for kind, bound in known.cycles.items()}
+def cycles(bounds: KnownBefore) -> dict[str, int]:
+    return {kind: bound.cycles for kind, bound in bounds.cycles.items()}

@@ -148,40 +148,40 @@ Wired = Sequence[Stream]
 
 
 def _accum(around: Surroundings) -> Wired:
-    given = around.tiles(around.number(2, 2))
-    rank = around.number(1, len(given.shape) - 1)
+    tiles = around.tiles(around.number(2, 2))
+    rank = around.number(1, len(tiles.shape) - 1)
     function = around.choices.pick((op.Sum(), op.RetileRow(), op.RetileCol()))
     rate = around.choices.pick((1, None, 7))
-    return [op.Accum(function, rank, around.choices.maybe(), flops_per_cycle=rate)(given)]
+    return [op.Accum(function, rank, around.choices.maybe(), flops_per_cycle=rate)(tiles)]
 
 
 def _scan(around: Surroundings) -> Wired:
-    given = around.tiles(around.number(2, 2))
-    rank = around.number(1, len(given.shape) - 1)
-    return [op.Scan(op.Sum(), rank, around.choices.maybe(), flops_per_cycle=around.number())(given)]
+    tiles = around.tiles(around.number(2, 2))
+    rank = around.number(1, len(tiles.shape) - 1)
+    return [op.Scan(op.Sum(), rank, around.choices.maybe(), flops_per_cycle=around.number())(tiles)]
 
 
 def _map(around: Surroundings) -> Wired:
-    given = around.tiles()
+    tiles = around.tiles()
     into, rate = around.choices.maybe(), around.choices.pick((1, None, 7))
     if around.choices.maybe():
-        return [op.Map(op.RowSum(), into, flops_per_cycle=rate)(given)]
-    return [op.Map(op.Add(), into, flops_per_cycle=rate)(given, around.slowed_alike(given))]
+        return [op.Map(op.RowSum(), into, flops_per_cycle=rate)(tiles)]
+    return [op.Map(op.Add(), into, flops_per_cycle=rate)(tiles, around.slowed_alike(tiles))]
 
 
 def _bufferize(around: Surroundings) -> Wired:
-    given = around.tiles(around.number(2, 2))
-    return [op.Bufferize(around.number(1, len(given.shape) - 1))(given)]
+    tiles = around.tiles(around.number(2, 2))
+    return [op.Bufferize(around.number(1, len(tiles.shape) - 1))(tiles)]
 
 
 def _streamify(around: Surroundings) -> Wired:
-    given = around.tiles(around.number(2, 2))
-    buffers = op.Bufferize()(given)
+    tiles = around.tiles(around.number(2, 2))
+    buffers = op.Bufferize()(tiles)
     if around.choices.maybe():
-        reference = op.Repeat(around.number())(op.Accum(op.Sum(), flops_per_cycle=1)(given))
+        reference = op.Repeat(around.number())(op.Accum(op.Sum(), flops_per_cycle=1)(tiles))
         return [op.Streamify()(buffers, reference)]
     repeats = around.choices.pick(((), (2,), (1,), (3, 2)))
-    size = given.shape[-1]
+    size = tiles.shape[-1]
     if isinstance(size, int) and size and around.choices.maybe():
         offset = around.choices.below(size)
         view = around.choices.pick(((1,), (2, 1), (0,), (1, 3)))
@@ -209,11 +209,11 @@ def _consumer(around: Surroundings) -> Wired:
 
 
 def _merge(around: Surroundings) -> Wired:
-    given = [around.tiles(1, (1, 8)) for _ in range(around.number(1, 3))]
+    streams = [around.tiles(1, (1, 8)) for _ in range(around.number(1, 3))]
     if around.choices.maybe():
-        given = [op.Repeat(2)(each) for each in given]
-        return op.EagerMerge(1)(given)
-    return op.EagerMerge()(given)
+        streams = [op.Repeat(2)(each) for each in streams]
+        return op.EagerMerge(1)(streams)
+    return op.EagerMerge()(streams)
 
 
 def _expand(around: Surroundings) -> Wired:
@@ -231,20 +231,20 @@ def _expand(around: Surroundings) -> Wired:
 
 
 def _flat_map(around: Surroundings) -> Wired:
-    given = around.tiles(around.number(2, 2), (around.choices.pick((2, 4)), 8))
+    tiles = around.tiles(around.number(2, 2), (around.choices.pick((2, 4)), 8))
     if around.choices.maybe():
-        given = op.Accum(op.RetileRow())(given)
-    if not isinstance(given.value, TileType) or given.value.cols != 8:
-        return [given]
+        tiles = op.Accum(op.RetileRow())(tiles)
+    if not isinstance(tiles.value, TileType) or tiles.value.cols != 8:
+        return [tiles]
     splits = (op.SplitRows(), op.SplitRows(valid_only=True), op.SplitTiles(1, 4))
-    return [op.FlatMap(around.choices.pick(splits))(given)]
+    return [op.FlatMap(around.choices.pick(splits))(tiles)]
 
 
 def _flatten(around: Surroundings) -> Wired:
-    given = around.tiles(around.number(2, 2))
-    inner = around.choices.below(len(given.shape) - 1)
-    outer = around.number(inner + 1, len(given.shape) - inner - 1)
-    return [op.Flatten(inner, outer)(given)]
+    tiles = around.tiles(around.number(2, 2))
+    inner = around.choices.below(len(tiles.shape) - 1)
+    outer = around.number(inner + 1, len(tiles.shape) - inner - 1)
+    return [op.Flatten(inner, outer)(tiles)]
 
 
 def _linear_load(around: Surroundings) -> Wired:
@@ -266,23 +266,23 @@ def _metadata(around: Surroundings) -> Wired:
 
 
 def _parallelize(around: Surroundings) -> Wired:
-    given = around.tiles()
-    return op.Parallelize(around.number(), len(given.shape) - 1, around.cycles())(given)
+    tiles = around.tiles()
+    return op.Parallelize(around.number(), len(tiles.shape) - 1, around.cycles())(tiles)
 
 
 def _partition(around: Surroundings) -> Wired:
-    given = around.tiles()
-    rank = around.choices.below(len(given.shape))
-    if not all(isinstance(size, int) for size in given.shape[: len(given.shape) - rank]):
-        return [given]
+    tiles = around.tiles()
+    rank = around.choices.below(len(tiles.shape))
+    if not all(isinstance(size, int) for size in tiles.shape[: len(tiles.shape) - rank]):
+        return [tiles]
     width = around.number()
-    return around.parted(given, rank, width, around.choices.below(width + 1))[0]
+    return around.parted(tiles, rank, width, around.choices.below(width + 1))[0]
 
 
 def _promote(around: Surroundings) -> Wired:
-    given = around.tiles()
-    inside = around.choices.pick((None, *range(len(given.shape) + 1)))
-    return [op.Promote(inside)(given)]
+    tiles = around.tiles()
+    inside = around.choices.pick((None, *range(len(tiles.shape) + 1)))
+    return [op.Promote(inside)(tiles)]
 
 
 def _ragged(around: Surroundings) -> Wired:
@@ -322,9 +322,9 @@ def _repeat(around: Surroundings) -> Wired:
 
 
 def _reshape(around: Surroundings) -> Wired:
-    given, chunk = around.tiles(), around.number()
-    outermost = len(given.shape) == 1 and around.choices.maybe()
-    return op.Reshape(chunk, pad=0.0, outermost=outermost)(given)
+    tiles, chunk = around.tiles(), around.number()
+    outermost = len(tiles.shape) == 1 and around.choices.maybe()
+    return op.Reshape(chunk, pad=0.0, outermost=outermost)(tiles)
 
 
 def _selectors(around: Surroundings) -> Wired:
@@ -335,8 +335,8 @@ def _selectors(around: Surroundings) -> Wired:
 
 
 def _zip(around: Surroundings) -> Wired:
-    given = around.tiles()
-    return [op.Zip()(given, around.slowed_alike(given))]
+    tiles = around.tiles()
+    return [op.Zip()(tiles, around.slowed_alike(tiles))]
 
 
 def _broadcast(around: Surroundings) -> Wired:
@@ -344,10 +344,10 @@ def _broadcast(around: Surroundings) -> Wired:
 
 
 def _initial(around: Surroundings) -> Wired:
-    given = around.tiles(around.number(1, 2))
-    if not all(isinstance(size, int) and size for size in given.shape[1:]):
-        return [given]
-    return [op.Initial(0, around.number())(given)]
+    tiles = around.tiles(around.number(1, 2))
+    if not all(isinstance(size, int) and size for size in tiles.shape[1:]):
+        return [tiles]
+    return [op.Initial(0, around.number())(tiles)]
 
 
 def _fibers(around: Surroundings, groups: int) -> Stream:

@@ -15,7 +15,7 @@ def load(rows: int = 4, cols: int = 32, tile: tuple[int, int] = (1, 32)) -> Stre
     return op.LinearOffChipLoad(np.zeros((rows, cols), np.float32), tile, name="x")()
 
 
-def told(program: Program) -> list[str]:
+def warnings_of(program: Program) -> list[str]:
     return [text.split(": ", 1)[1] for text in check(program, {}, data=False).warnings]
 
 
@@ -23,7 +23,7 @@ def test_sound_program_needs_no_advice() -> None:
     with Program("p") as program:
         op.LinearOffChipStore("y")(op.Map(op.SiLU())(load()))
 
-    assert [] == told(program)
+    assert [] == warnings_of(program)
 
 
 def test_requests_wider_than_rows_are_reported() -> None:
@@ -34,7 +34,7 @@ def test_requests_wider_than_rows_are_reported() -> None:
         "multiple of 64"
     )
 
-    assert [f"x: {rest}", f"y: {rest}"] == told(program)
+    assert [f"x: {rest}", f"y: {rest}"] == warnings_of(program)
 
 
 def test_read_per_row() -> None:
@@ -47,7 +47,7 @@ def test_read_per_row() -> None:
     assert [
         "w: reads 4,096 bytes again for every single row of flatten_1.0: expected tiles of several "
         "rows as its reference"
-    ] == told(program)
+    ] == warnings_of(program)
 
 
 def test_read_per_tile_or_address() -> None:
@@ -63,7 +63,7 @@ def test_read_per_tile_or_address() -> None:
         op.LinearOffChipStore("v")(op.LinearOffChipLoad(weight, (32, 64))(chosen))
         op.LinearOffChipStore("w")(op.LinearOffChipLoad(weight, (1, 64))(rows))
 
-    assert [] == told(program)
+    assert [] == warnings_of(program)
 
 
 def test_operator_without_a_store_is_reported() -> None:
@@ -78,7 +78,7 @@ def test_operator_without_a_store_is_reported() -> None:
     assert [
         "useless: no stored output depends on it",
         "dropped: no stored output depends on it",
-    ] == told(program)
+    ] == warnings_of(program)
 
 
 def test_channel_of_depth_1_is_reported() -> None:
@@ -88,7 +88,7 @@ def test_channel_of_depth_1_is_reported() -> None:
     assert [
         "channels of depth 1 pass an element every 2 cycles: expected a depth of 2, an element's "
         "way and its credit's way back"
-    ] == told(program)
+    ] == warnings_of(program)
 
 
 class Mine(op.Map):
@@ -110,7 +110,7 @@ def test_undecided_dimensions_are_reported(maps: type[op.Map], checks: str) -> N
     assert (
         f"matmul_1..2 (x2): D_first[0..1] and D_second[0..1] may differ. {checks} check; "
         "to state it now: stream.assume(...)"
-    ) in told(program)
+    ) in warnings_of(program)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) ->
         # 201 separate stores are not reported.
         for number in range(201):
             op.LinearOffChipStore(f"z{number}")(stream)
-    found = [text for text in told(program) if "one behind the other" in text]
+    found = [text for text in warnings_of(program) if "one behind the other" in text]
 
     assert is_told == bool(found)
     assert all(f"silu_1..{rounds}: {rounds} units" in text for text in found)
@@ -136,4 +136,4 @@ def test_a_recurrence_round_by_round(rounds: int, beside: int, is_told: bool) ->
 
 @pytest.mark.parametrize("program", ["simplified_moe", "swiglu"])
 def test_shipped_programs_need_no_advice(program: str) -> None:
-    assert all("wasted" in text for text in told(wired(program)))
+    assert all("wasted" in text for text in warnings_of(wired(program)))

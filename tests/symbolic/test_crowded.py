@@ -27,7 +27,7 @@ BANKS_BYTES = 64 * 8 * 16 * 2 * 4 * 4
 """The distance of two rows of a bank."""
 
 
-def told(build: Callable[[], Program], hbm: BankedDescription, **placement: object) -> list[str]:
+def advice(build: Callable[[], Program], hbm: BankedDescription, **placement: object) -> list[str]:
     described = PlacementDescription(**placement)  # type: ignore[arg-type]
     with hardware_scope(Hardware(hbm=hbm, placement=described)):
         program = build()
@@ -50,11 +50,11 @@ def several() -> Program:
 
 
 def test_tensors_that_begin_in_one_bank_are_reported() -> None:
-    assert told(several, STOCK) == [
+    assert advice(several, STOCK) == [
         "5 of 5 places from which tensors are read are in different rows of bank 0 of channel "
         "0: expected [placement] stagger_bytes, so that they are on different banks"
     ]
-    assert told(several, STOCK, stagger_bytes=64 * 8 * 16) == []
+    assert advice(several, STOCK, stagger_bytes=64 * 8 * 16) == []
 
 
 def test_readers_of_one_tensor_are_not_reported() -> None:
@@ -65,7 +65,7 @@ def test_readers_of_one_tensor_are_not_reported() -> None:
                 Consumer()(LinearOffChipLoad(x, (64, 64))())
         return program
 
-    assert told(build, STOCK) == []
+    assert advice(build, STOCK) == []
 
 
 def test_addresses_that_data_decide_are_not_reported() -> None:
@@ -77,7 +77,7 @@ def test_addresses_that_data_decide_are_not_reported() -> None:
                 Consumer()(RandomOffChipLoad(x, (1, 32))(numbers))
         return program
 
-    assert told(build, STOCK) == []
+    assert advice(build, STOCK) == []
 
 
 @st.composite

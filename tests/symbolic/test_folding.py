@@ -45,7 +45,7 @@ def wired(graph: Graph) -> Plan:
 def test_operators_with_names_that_differ_in_numbers_are_alike(graph: Graph) -> None:
     plan = wired(graph)
     group_of = {node: number for number, group in enumerate(alike(plan)) for node in group}
-    told = [
+    expected = [
         (
             re.sub(r"\d+", "#", node.name),
             type(node.operator),
@@ -57,8 +57,8 @@ def test_operators_with_names_that_differ_in_numbers_are_alike(graph: Graph) -> 
         for node in plan.nodes
     ]
 
-    for one, it in zip(plan.nodes, told, strict=True):
-        for other, same in zip(plan.nodes, told, strict=True):
+    for one, it in zip(plan.nodes, expected, strict=True):
+        for other, same in zip(plan.nodes, expected, strict=True):
             assert (group_of[one] == group_of[other]) == (it == same)
 
 

@@ -43,14 +43,14 @@ def layouts(draw: st.DrawFn, most_rank: int = 3, most_loops: int = 4) -> Layout:
 
 def places(layout: Layout) -> list[tuple[int, ...]]:
     """Return the first element of each tile, loop by loop."""
-    found = []
+    firsts = []
     for round_ in itertools.product(*map(range, layout.trips)):
         place = list(layout.start)
         for trip, step, dim in zip(round_, layout.steps, layout.map, strict=True):
             if dim is not None:
                 place[dim] += trip * step
-        found.append(tuple(place))
-    return found
+        firsts.append(tuple(place))
+    return firsts
 
 
 def streamed(x: NDArray[Any], layout: Layout) -> list[NDArray[Any]]:

@@ -25,8 +25,8 @@ class Run(NamedTuple):
     def like(self, other: Run) -> bool:
         """Return whether ``other`` ended in the same way; it may name fewer channels of a wait."""
         return self[:2] == other[:2] and all(
-            (unit, full) == (same, its) and channels >= fewer
-            for (unit, channels, full), (same, fewer, its) in zip(
+            (unit, full) == (same, is_full) and channels >= fewer
+            for (unit, channels, full), (same, fewer, is_full) in zip(
                 self.blocked, other.blocked, strict=True
             )
         )

@@ -48,7 +48,7 @@ def recorded(
     return execution, recording.record(execution.machine) if ending == "completed" else None
 
 
-def told(record: Record) -> dict[str, list[tuple[int, int, int]]]:
+def events_of(record: Record) -> dict[str, list[tuple[int, int, int]]]:
     rows = [(code & e.KIND, code >> e.SHIFT, amount) for code, amount in record.events.tolist()]
     first = record.first.tolist()
     return {
@@ -63,7 +63,7 @@ def check(build: Build, depths: dict[str, int] | None = None, **given: Any) -> E
     execution, found = recorded(build, compiles=True, depths=depths or {}, hops=hops)
     assert (of_tasks is None) == (found is None)
     if of_tasks is not None and found is not None:
-        assert told(of_tasks) == told(found)
+        assert events_of(of_tasks) == events_of(found)
         assert of_tasks.channels == found.channels
         assert of_tasks.arbitrated == found.arbitrated
         assert (of_tasks.cycles, of_tasks.clients) == (found.cycles, found.clients)
@@ -98,7 +98,7 @@ def test_record_of_a_run_that_left_the_loop_equals_that_of_tasks(build: Build) -
         with pytest.raises(FabricError):
             running.recorded(build(), {})
     else:
-        assert told(of_tasks) == told(running.recorded(build(), {}).record)
+        assert events_of(of_tasks) == events_of(running.recorded(build(), {}).record)
 
 
 @pytest.mark.parametrize("name", spread(CASES, 2))

@@ -25,9 +25,9 @@ _VECTORS = 20_000
 
 
 class Case:
-    def __init__(self, its: Network) -> None:
-        self.network = its
-        self.most: Depths = tuple(max(1, elements) for elements in its.elements)
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.most: Depths = tuple(max(1, elements) for elements in network.elements)
         self._cycles: dict[Depths, int] = {}
 
     @cached_property
@@ -37,8 +37,8 @@ class Case:
 
     def cycles(self, depths: Depths) -> int:
         if depths not in self._cycles:
-            found = cycles_of(self.network, depths)
-            self._cycles[depths] = NO_LIMIT + 1 if found is None else found
+            cycles = cycles_of(self.network, depths)
+            self._cycles[depths] = NO_LIMIT + 1 if cycles is None else cycles
         return self._cycles[depths]
 
     def limit(self, goal: Goal) -> int:
@@ -48,15 +48,15 @@ class Case:
         return self.cycles(depths) <= self.limit(goal)
 
     def slots(self) -> list[Slot]:
-        its = self.network.shape
-        return list(map(Slot, options_of(its), its.element_bytes))
+        of = self.network.shape
+        return list(map(Slot, options_of(of), of.element_bytes))
 
     def problem(
         self, goal: Goal, cost: Cost = BYTES, pinned: Mapping[int, int] | None = None
     ) -> Problem:
-        given = pinned or {}
+        pins = pinned or {}
         variables = tuple(
-            Variable(slot.option, (slot,), given.get(number, 1), given.get(number, most))
+            Variable(slot.option, (slot,), pins.get(number, 1), pins.get(number, most))
             for number, (slot, most) in enumerate(zip(self.slots(), self.most, strict=True))
         )
         limits = (Limit(self.record, self.limit(goal)),)
@@ -64,14 +64,14 @@ class Case:
 
 
 def cases(how_many: int, first: int = 0) -> Iterator[Case]:
-    found = 0
+    yielded = 0
     for seed in count(first):
         random = Random(seed)
         case = Case(network(random, shape(random)))
         if prod(case.most) <= _VECTORS:
             yield case
-            found += 1
-            if found == how_many:
+            yielded += 1
+            if yielded == how_many:
                 return
 
 
@@ -79,8 +79,8 @@ def least_cost(problem: Problem, keeps: Callable[[Depths], bool]) -> int | None:
     # All cheaper depths are tried first.
     ranges = [range(variable.least, variable.most + 1) for variable in problem.variables]
     by_number = [
-        np.array([problem.cost_at(number, depth) for depth in its])
-        for number, its in enumerate(ranges)
+        np.array([problem.cost_at(number, depth) for depth in depths])
+        for number, depths in enumerate(ranges)
     ]
     costs = sum(np.ix_(*by_number), np.zeros((), np.int64)).reshape(-1)
     vectors = list(product(*ranges))

@@ -34,7 +34,7 @@ class Shape:
         reached, front = set[int](), [unit]
         while front:
             sends = front.pop()
-            new = {its for by, its in self.ends if by == sends} - reached
+            new = {reader for writer, reader in self.ends if writer == sends} - reached
             reached |= new
             front += new
         return unit in reached
@@ -66,36 +66,36 @@ def shape(random: Random) -> Shape:
     return Shape(units, tuple(ends), element_bytes, tuple(initial))
 
 
-def network(random: Random, its: Shape) -> Network:
-    rhythms = [_rhythm(random, its, unit) for unit in range(its.units)]
+def network(random: Random, of: Shape) -> Network:
+    rhythms = [_rhythm(random, of, unit) for unit in range(of.units)]
     steps: list[list[Step]] = [
-        [("s", number) for number in its.outputs(unit) for _ in range(its.initial[number])]
-        for unit in range(its.units)
+        [("s", number) for number in of.outputs(unit) for _ in range(of.initial[number])]
+        for unit in range(of.units)
     ]
-    held = list(its.initial)
-    rounds = [random.randint(2, ROUNDS) for _ in range(its.units)]
-    waiting = list(range(its.units))
+    held = list(of.initial)
+    rounds = [random.randint(2, ROUNDS) for _ in range(of.units)]
+    waiting = list(range(of.units))
     while waiting:
         unit = waiting.pop(0)
         if not rounds[unit]:
             continue
         rounds[unit] -= 1
         round_ = _round(random, rhythms[unit])
-        needs = {number: round_.count(("r", number)) for number in its.inputs(unit)}
+        needs = {number: round_.count(("r", number)) for number in of.inputs(unit)}
         if any(held[number] < count for number, count in needs.items()):
             continue
         for number, count in needs.items():
             held[number] -= count
-        for number in its.outputs(unit):
+        for number in of.outputs(unit):
             held[number] += round_.count(("s", number))
         steps[unit] += round_
-        waiting += range(its.units)
-    for unit in range(its.units):
+        waiting += range(of.units)
+    for unit in range(of.units):
         # Units outside of loops may wait for the end of their inputs; other units leave elements
         # over.
-        if not its.loops(unit) and random.random() < 0.5:
-            steps[unit] += [("e", number) for number in its.inputs(unit)]
-    return Network(its, tuple(map(tuple, steps)))
+        if not of.loops(unit) and random.random() < 0.5:
+            steps[unit] += [("e", number) for number in of.inputs(unit)]
+    return Network(of, tuple(map(tuple, steps)))
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Rhythm:
     cycles: tuple[int, ...]
 
 
-def _rhythm(random: Random, its: Shape, unit: int) -> Rhythm:
-    rates = [("r", number, random.choice((1, 1, 1, 2, 3))) for number in its.inputs(unit)]
-    rates += [("s", number, random.choice((1, 1, 1, 2, 3))) for number in its.outputs(unit)]
+def _rhythm(random: Random, of: Shape, unit: int) -> Rhythm:
+    rates = [("r", number, random.choice((1, 1, 1, 2, 3))) for number in of.inputs(unit)]
+    rates += [("s", number, random.choice((1, 1, 1, 2, 3))) for number in of.outputs(unit)]
     cycles = random.choice(((0,), (1,), (2,), (1, 4), (0, 7), (3,)))
     return Rhythm(tuple(rates), random.random() < 0.3, random.random() < 0.4, cycles)
 
@@ -159,18 +159,18 @@ class Steps(Operator):
 
 
 def program_of(network: Network) -> Program:
-    its = network.shape
+    of = network.shape
     with Program("network") as program:
         streams: dict[int, Stream] = {
-            number: Feedback(_type(its.element_bytes[number]))
-            for number, (producer, consumer) in enumerate(its.ends)
+            number: Feedback(_type(of.element_bytes[number]))
+            for number, (producer, consumer) in enumerate(of.ends)
             if producer > consumer
         }
         for unit, steps in enumerate(network.steps):
-            inputs, outputs = its.inputs(unit), its.outputs(unit)
+            inputs, outputs = of.inputs(unit), of.outputs(unit)
             made = Steps(
                 tuple(_local(step, inputs, outputs) for step in steps),
-                tuple(its.element_bytes[number] for number in outputs),
+                tuple(of.element_bytes[number] for number in outputs),
                 name=f"u{unit}",
             )(*(streams[number] for number in inputs))
             for number, stream in zip(outputs, made, strict=True):
@@ -180,10 +180,10 @@ def program_of(network: Network) -> Program:
     return program
 
 
-def options_of(its: Shape) -> list[str]:
+def options_of(of: Shape) -> list[str]:
     return [
-        f"u{consumer}.{its.inputs(consumer).index(number)}"
-        for number, (_, consumer) in enumerate(its.ends)
+        f"u{consumer}.{of.inputs(consumer).index(number)}"
+        for number, (_, consumer) in enumerate(of.ends)
     ]
 
 

@@ -58,7 +58,7 @@ def test_depths_file_written_is_read_back(depths: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[depths]\n'a.0' = 0", "a.0 is 0: expected a number of slots"),
         ("[depths]\n'a.0' = true", "a.0 is True: expected a number of slots"),
@@ -69,10 +69,10 @@ def test_depths_file_written_is_read_back(depths: dict[str, int]) -> None:
         ("[depths", r"not a TOML file: Expected '\]'"),
     ],
 )
-def test_depths_file_with_other_content_is_refused(text: str, told: str, tmp_path: Path) -> None:
+def test_depths_file_with_other_content_is_refused(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "depths.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         read_depths(file)
     with pytest.raises(ConfigurationError, match="expected a file with"):
         read_depths(tmp_path / "none.toml")

@@ -54,7 +54,7 @@ def test_size_json_has_all_and_run_takes_its_depths(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--goal", "fast"], "expected deadlock-free, same-cycles"),
         (["--goal", "cycles=0"], "expected deadlock-free, same-cycles"),
@@ -68,11 +68,11 @@ def test_size_json_has_all_and_run_takes_its_depths(
     ],
 )
 def test_size_with_wrong_options_is_refused_in_json(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = _object(capsys, PROGRAM, *arguments, status=2)
     assert found["status"] == "error"
-    assert told in found["error"]["message"]
+    assert message in found["error"]["message"]
     assert "depths" not in found
 
 

@@ -24,7 +24,7 @@ def test_points_over_a_seed_have_their_own_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "vary", "told"),
+    ("parameters", "vary", "message"),
     [
         ([], [], "defines no study"),
         (["depth.accum_1.0=3"], ["seed=1,2"], r"^depth\.accum_1\.0 is stated: sizing finds"),
@@ -41,9 +41,9 @@ def test_points_over_a_seed_have_their_own_data() -> None:
     ],
 )
 def test_points_that_differ_in_wiring_are_refused(
-    parameters: list[str], vary: list[str], told: str
+    parameters: list[str], vary: list[str], message: str
 ) -> None:
-    with pytest.raises(FabricError, match=told):
+    with pytest.raises(FabricError, match=message):
         programs_of(MOE, [*TINY, *parameters], vary)
 
 

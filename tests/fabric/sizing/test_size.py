@@ -156,8 +156,8 @@ def test_nearest_goal_of_several_inputs_is_the_longest(counts: tuple[int, ...]) 
     longest = _unlimited(_line(6))
     assert [each.name for each in found.inputs] == list(programs)
     assert max(each.limit_cycles or 0 for each in found.inputs) == longest
-    told = f"line: no depths keep cycles=3: the nearest is cycles={longest}$"
-    with pytest.raises(ConfigurationError, match=told):
+    message = f"line: no depths keep cycles=3: the nearest is cycles={longest}$"
+    with pytest.raises(ConfigurationError, match=message):
         size(programs, goal="cycles=3")
     slowest = max(cycles_of(each, {"first.0": 1, "last.0": 1}) or 0 for each in programs.values())
     with pytest.raises(
@@ -181,8 +181,8 @@ def test_row_of_a_channel_names_the_input_that_decides() -> None:
         assert channel.input == max(over, key=lambda name: over[name])
     assert "block=4" in {each.input for each in found.channels}
     cycles, deep = found.worst.cycles, found.worst.cycles_unbounded
-    told = f"Cycles with {found.worst.name}, the input that decides: {cycles:,} with these depths, "
-    assert f"{told}goal at most {deep:,}; " in plain_text(found.sheet(), 200)
+    worst = f"Cycles with {found.worst.name}, the input that decides: {cycles:,} with these depths"
+    assert f"{worst}, goal at most {deep:,}; " in plain_text(found.sheet(), 200)
 
 
 def test_shared_depths_are_one_and_cost_no_less() -> None:

@@ -115,15 +115,15 @@ def test_front_of_designs_over_inputs_runs_again_on_the_inputs_chosen_on() -> No
 
 
 def test_summary_names_the_flat_memory_and_the_command_only_if_it_is_flat() -> None:
-    told = "These designs were chosen on the flat memory"
+    advice = "These designs were chosen on the flat memory"
     result = studied()
     text = plain_text(result.sheet())
-    assert told in text
+    assert advice in text
     assert 'Study(..., again=grid({"hardware.hbm.model": ["banked"]}))' in text
     for hardware in ({MODEL: "banked"}, {MODEL: "flat"}):
         study = Study(program=PROGRAM, space=grid(rows=[8, 96]), minimize=METRICS, fixed=hardware)
-        assert told not in plain_text(run(study).sheet())
-    assert told not in plain_text(studied(BANKED).sheet())
+        assert advice not in plain_text(run(study).sheet())
+    assert advice not in plain_text(studied(BANKED).sheet())
 
 
 def test_value_that_the_program_does_not_take_is_refused_before_any_run() -> None:

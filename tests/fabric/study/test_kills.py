@@ -76,9 +76,9 @@ def test_killed_study_keeps_its_points_and_resumes(tmp_path: Path) -> None:
     output, _ = process.communicate()
     assert process.returncode == 0
     assert set(ran) == set(range(POINTS)) - kept
-    told = json.loads(output)
-    assert [each["index"] for each in told["points"]] == list(range(POINTS))
-    assert told["counts"] == {
+    result = json.loads(output)
+    assert [each["index"] for each in result["points"]] == list(range(POINTS))
+    assert result["counts"] == {
         "total": POINTS,
         "run": POINTS - len(kept),
         "pruned": 0,
@@ -94,6 +94,6 @@ def test_interrupted_study_prints_the_points_it_kept(tmp_path: Path) -> None:
     ran += _runs(process)
     output, _ = process.communicate()
     assert process.returncode == 128 + signal.SIGINT
-    told = {each["index"] for each in json.loads(output)["points"]}
-    assert told == _kept(tmp_path)
-    assert 3 <= len(told) <= len(ran)
+    indices = {each["index"] for each in json.loads(output)["points"]}
+    assert indices == _kept(tmp_path)
+    assert 3 <= len(indices) <= len(ran)

@@ -174,8 +174,8 @@ def _check_design(study: Study, session: StudySession, design: int) -> None:
     elif outcome.status not in PROVED:
         assert truth is None
         first = next(each for each in outcome.runs if each.status not in ("completed", *PROVED))
-        told = study.input_name(first.index)
-        assert outcome.reason == f"with {told}: {first.reason}"
+        first_input = study.input_name(first.index)
+        assert outcome.reason == f"with {first_input}: {first.reason}"
     if truth is None:
         return
     for name, bound in outcome.bounds.items():

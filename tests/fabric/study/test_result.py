@@ -35,8 +35,8 @@ def test_json_over_inputs_counts_runs_and_breaks() -> None:
     counts = {"total": 40, "run": 40 + 10 - 6 - 5, "spared": 6, "resumed": 5, "held_out": 10}
     assert counts == found["run_counts"]
     assert ["routing", "seed"] == sorted(found["over"][0])
-    told = {each["index"]: (each["status"], each["breaks"]) for each in found["held_out"]}
-    assert told == {
+    statuses = {each["index"]: (each["status"], each["breaks"]) for each in found["held_out"]}
+    assert statuses == {
         first: ("completed", list(result.study.where)),
         second: ("deadlock", []),
         **dict.fromkeys(others, ("completed", [])),

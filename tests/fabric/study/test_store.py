@@ -268,13 +268,13 @@ def test_damaged_storage_is_used_or_refused(kept: tuple[Study, bytes], data: st.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "study.db")
         path.write_bytes(damaged)
-        told = str(path)
+        error_text = str(path)
         try:
             store = Store(study, file_url(path))
             store.known(), store.news()
         except (ConfigurationError, OSError) as error:
-            told = str(error)
-        assert str(path) in told
+            error_text = str(error)
+        assert str(path) in error_text
 
 
 @pytest.mark.deep

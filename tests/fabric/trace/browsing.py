@@ -27,12 +27,12 @@ LANE: Final = 17
 @contextmanager
 def browsing() -> Iterator[Browser]:
     driver = pytest.importorskip("playwright.sync_api", reason="no playwright")
-    found = next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, _NAMES)), None)
+    if executable is None:
         pytest.skip("no browser: chromium is not installed")
     with driver.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=executable, args=["--no-sandbox", "--disable-gpu"]
         )
         yield browser
         browser.close()
@@ -82,9 +82,9 @@ class Shown(Opened):
 
     @property
     def range(self) -> tuple[int, int]:
-        found = re.search(r"cycles ([\d,]+) to ([\d,]+)", self.read("#range"))
-        assert found is not None
-        return _number(found[1]), _number(found[2])
+        match = re.search(r"cycles ([\d,]+) to ([\d,]+)", self.read("#range"))
+        assert match is not None
+        return _number(match[1]), _number(match[2])
 
     @property
     def units(self) -> list[str]:
@@ -96,8 +96,8 @@ class Shown(Opened):
         self.settle()
         units = self.data["units"]
         texts = zip(units["name"], units["operator"], units["place"], strict=True)
-        found = {name for name, *rest in texts if unit in " ".join((name, *rest))}
-        row = [each for each in self.units if each in found].index(unit)
+        matching = {name for name, *rest in texts if unit in " ".join((name, *rest))}
+        row = [each for each in self.units if each in matching].index(unit)
         return self.x("#lanes", cycle), self.top("#lanes") + LANE * (row + 0.5)
 
     def x(self, place: str, cycle: float) -> float:

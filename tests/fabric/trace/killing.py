@@ -88,8 +88,8 @@ def _whole(program: Program, folder: Path) -> tuple[int, int, float]:
         _counting(steps, files, after=True)
         start = time.process_time()
         _run(program, folder)
-        told = f"{steps.number} {files.number} {time.process_time() - start}"
-        os.write(writer, told.encode())
+        counts = f"{steps.number} {files.number} {time.process_time() - start}"
+        os.write(writer, counts.encode())
 
     assert _forked(run) == 0
     operations, files, seconds = os.read(reader, 100).decode().split()

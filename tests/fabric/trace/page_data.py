@@ -12,9 +12,9 @@ Data = dict[str, Any]
 
 
 def page_data(page: str) -> Data:
-    found = re.search(r'<script type="application/octet-stream" id="data">([^<]*)</script>', page)
-    assert found is not None
-    raw = zlib.decompress(base64.b64decode(found[1]))
+    match = re.search(r'<script type="application/octet-stream" id="data">([^<]*)</script>', page)
+    assert match is not None
+    raw = zlib.decompress(base64.b64decode(match[1]))
     end = 4 + int.from_bytes(raw[:4], "little")
     data: Data = json.loads(raw[4:end])
     for name, about in data["columns"].items():
@@ -41,14 +41,14 @@ def waits_of(data: Data, unit: int) -> list[tuple[int, int, int, str, int | None
         *(("full", channel) for channel in outputs),
         *((data["causes"][cause]["id"], None) for cause in data["waits"]),
     ]
-    found, cycle = [], data["detail"]["origin"]
+    transfers, cycle = [], data["detail"]["origin"]
     for gap, cycles, way, port in zip(
         rows["gap"], rows["cycles"], rows["way"], rows["port"], strict=True
     ):
         start = cycle + gap
         cycle = start + cycles
-        found.append((start, cycle, cycle - way, *ports[port]))
-    return found
+        transfers.append((start, cycle, cycle - way, *ports[port]))
+    return transfers
 
 
 def transfers_of(

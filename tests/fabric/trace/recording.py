@@ -46,8 +46,8 @@ def record(
     return report, Trace(Path(report.log_dir))
 
 
-def pairs(found: list[Any]) -> list[tuple[Any, Any]]:
-    return list(itertools.pairwise(found))
+def pairs(values: list[Any]) -> list[tuple[Any, Any]]:
+    return list(itertools.pairwise(values))
 
 
 def until_traced(run: subprocess.Popen[Any], folder: Path) -> None:

@@ -39,7 +39,7 @@ class Moved(NamedTuple):
 
 
 @dataclass
-class Heard(Observer):
+class Observed(Observer):
     waits: defaultdict[int, list[Waited]] = field(default_factory=lambda: defaultdict(list))
     elements: defaultdict[int, list[Moved]] = field(default_factory=lambda: defaultdict(list))
     bursts: list[tuple[int, int]] = field(default_factory=list)
@@ -124,19 +124,19 @@ class Heard(Observer):
 
 
 def replay(
-    heard: Heard, end: RunState, request_bytes: int, cycles: Collection[int]
+    observed: Observed, end: RunState, request_bytes: int, cycles: Collection[int]
 ) -> Iterator[tuple[int, RunState]]:
     counted = [Counter[Cause]() for _ in end.units]
     by_channel = [Counter[Cause]() for _ in end.channels]
-    waiting = [_by_cycle(heard, unit) for unit in end.units]
+    waiting = [_by_cycle(observed, unit) for unit in end.units]
     for cycle in range(max(cycles) + 1):
         if cycle in cycles:
             waits = [each.get(cycle) for each in waiting]
-            yield cycle, _state(heard, end, request_bytes, cycle, counted, by_channel, waits)
+            yield cycle, _state(observed, end, request_bytes, cycle, counted, by_channel, waits)
         # A unit works in a cycle if it does not wait. A wait is counted in the cycle in which it
         # ends.
-        for unit, its in zip(end.units, waiting, strict=True):
-            over = its.get(cycle)
+        for unit, by_cycle in zip(end.units, waiting, strict=True):
+            over = by_cycle.get(cycle)
             if over is None and cycle < unit.cycle:
                 counted[unit.number][Cause.BUSY] += 1
             if over is None or over.end != cycle + 1:
@@ -149,9 +149,9 @@ def replay(
                 by_channel[over.channel][over.cause] += over.cycles - credit
 
 
-def _by_cycle(heard: Heard, unit: UnitState) -> dict[int, Waited]:
+def _by_cycle(observed: Observed, unit: UnitState) -> dict[int, Waited]:
     waits: dict[int, Waited] = {}
-    for wait in heard.waits[unit.number]:
+    for wait in observed.waits[unit.number]:
         for cycle in range(wait.end - wait.cycles, wait.end):
             assert cycle not in waits
             waits[cycle] = wait
@@ -159,7 +159,7 @@ def _by_cycle(heard: Heard, unit: UnitState) -> dict[int, Waited]:
 
 
 def _state(
-    heard: Heard,
+    observed: Observed,
     end: RunState,
     request_bytes: int,
     cycle: int,
@@ -168,20 +168,20 @@ def _state(
     waits: list[Waited | None],
 ) -> RunState:
     over = cycle >= end.cycles
-    moved_bytes = request_bytes * sum(requests for done, requests in heard.bursts if done <= cycle)
+    moved_bytes = request_bytes * sum(count for done, count in observed.bursts if done <= cycle)
     return RunState(
         program=end.program,
         cycles=min(cycle, end.cycles),
         units=tuple(
-            _unit(unit, its, _wait(unit, wait, cycle), cycle)
-            for unit, its, wait in zip(end.units, counted, waits, strict=True)
+            _unit(unit, counts, _wait(unit, wait, cycle), cycle)
+            for unit, counts, wait in zip(end.units, counted, waits, strict=True)
         ),
         channels=tuple(
-            _channel(heard.elements[each.number], each, its, cycle)
-            for each, its in zip(end.channels, by_channel, strict=True)
+            _channel(observed.elements[each.number], each, counts, cycle)
+            for each, counts in zip(end.channels, by_channel, strict=True)
         ),
         on_chip=end.on_chip._replace(
-            requests=_requests(heard, end, cycle),
+            requests=_requests(observed, end, cycle),
             held=end.on_chip.held if over or end.on_chip.capacity_bytes is None else None,
         ),
         hbm_bytes_moved=end.hbm_bytes_moved if over else moved_bytes,
@@ -243,10 +243,10 @@ def _channel(
     )
 
 
-def _requests(heard: Heard, end: RunState, cycle: int) -> tuple[tuple[int, int], ...]:
+def _requests(observed: Observed, end: RunState, cycle: int) -> tuple[tuple[int, int], ...]:
     wanted = [
         (over.end - over.cycles, number, over.wanted_bytes)
-        for number, waits in heard.waits.items()
+        for number, waits in observed.waits.items()
         for over in waits
         if over.wanted_bytes and over.end - over.cycles <= cycle < over.end
     ]

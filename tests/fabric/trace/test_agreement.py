@@ -78,7 +78,7 @@ RUNS: Final = [
 ]  # fmt: skip
 
 
-class Told(NamedTuple):
+class RunViews(NamedTuple):
     run: Run
     seen: dict[str, Seen]
     at_end: RunState
@@ -86,9 +86,9 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=spread(RUNS, 1), ids=str)
-def told(
+def run_views(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Told]:
+) -> Iterator[RunViews]:
     run: Run = request.param
     parent = tmp_path_factory.mktemp("run")
     (parent / "report.txt").write_text("", encoding="utf-8")
@@ -102,15 +102,15 @@ def told(
         else:
             _run_program(run, parent, patch)
         (folder,) = (each for each in parent.iterdir() if each.is_dir())
-        found = {name: read(folder, _told) for name, read in VIEWS.items()}
+        found = {name: read(folder, _output) for name, read in VIEWS.items()}
     seen = {name: _whole(each) for name, each in found.items() if each is not None}
     (at_end,) = states
-    yield Told(run, seen, at_end, state_in(Trace(folder)))
+    yield RunViews(run, seen, at_end, state_in(Trace(folder)))
     shutil.rmtree(parent)
 
 
-def test_figures_of_all_views_agree(told: Told) -> None:
-    run, seen, *_ = told
+def test_figures_of_all_views_agree(run_views: RunViews) -> None:
+    run, seen, *_ = run_views
     differences = []
     for figure in Seen._fields:
         said = {name: getattr(each, figure) for name, each in seen.items()}
@@ -122,9 +122,9 @@ def test_figures_of_all_views_agree(told: Told) -> None:
     assert {run.ends} == {each.status for each in seen.values() if each.status is not None}
 
 
-def test_state_of_a_trace_is_that_of_the_machine(told: Told) -> None:
+def test_state_of_a_trace_is_that_of_the_machine(run_views: RunViews) -> None:
     # The trace does not record the end of a stream for which no unit waits; its state has None.
-    run, _, at_end, recorded = told
+    run, _, at_end, recorded = run_views
     if run.ends == "killed":
         return
     waited_for = {number for unit in at_end.units if unit.wait for number in unit.wait.channels}
@@ -138,8 +138,8 @@ def test_state_of_a_trace_is_that_of_the_machine(told: Told) -> None:
     assert hash(replace(at_end, channels=channels)) == hash(recorded)
 
 
-def test_rows_of_units_sum_to_the_cycles_of_the_run(told: Told) -> None:
-    run, seen, *_ = told
+def test_rows_of_units_sum_to_the_cycles_of_the_run(run_views: RunViews) -> None:
+    run, seen, *_ = run_views
     query = seen["trace query"]
     assert query.columns is not None
     assert query.still is not None
@@ -156,8 +156,8 @@ def test_rows_of_units_sum_to_the_cycles_of_the_run(told: Told) -> None:
         assert query.still
 
 
-def test_verdict_of_a_stopped_run_names_no_bound(told: Told) -> None:
-    run, seen, *_ = told
+def test_verdict_of_a_stopped_run_names_no_bound(run_views: RunViews) -> None:
+    run, seen, *_ = run_views
     verdict = seen["trace stalls"].verdict
     assert verdict is not None
     if run.ends == "completed":
@@ -198,7 +198,7 @@ def _run_program(run: Run, parent: Path, patch: pytest.MonkeyPatch) -> None:
         _STOPS[run.ends](patch)
     # The schedule decides which unit submits the burst at which the run is killed.
     with schedule("natural") if run.ends == "killed" else nullcontext():
-        text = _told(*arguments, *run.options)
+        text = _output(*arguments, *run.options)
     (parent / "report.txt").write_text(text, encoding="utf-8")
     if run.ends == "killed":
         # A killed run has not written the files of its end.
@@ -261,10 +261,10 @@ def _at_a_burst(patch: pytest.MonkeyPatch, act: Callable[[], object], number: in
     patch.setattr(LoggedOffChip, "submit", submitted)
 
 
-def _told(*arguments: object) -> str:
-    with redirect_stdout(io.StringIO()) as printed, redirect_stderr(io.StringIO()) as told:
+def _output(*arguments: object) -> str:
+    with redirect_stdout(io.StringIO()) as printed, redirect_stderr(io.StringIO()) as run_views:
         status = main([str(each) for each in arguments])
-    assert arguments[0] == "run" or not status, told.getvalue()
+    assert arguments[0] == "run" or not status, run_views.getvalue()
     return printed.getvalue()
 
 

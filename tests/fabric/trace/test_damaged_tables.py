@@ -135,9 +135,9 @@ def test_damaged_table_is_refused_or_left_out(
     else:
         file.write_bytes(data.draw(st.sampled_from(files)).read_bytes())
     command = data.draw(st.sampled_from(_COMMANDS))
-    status, told = _asked(command, run, runs[name], capsys)
+    status, printed = _asked(command, run, runs[name], capsys)
     if status == 2 and command[0] != "what-if":
-        assert file.name in told
+        assert file.name in printed
 
 
 _KINDS: Final = ("pipe", "folder", "itself", "zeros", "empty")
@@ -171,10 +171,10 @@ def test_file_of_another_kind_is_refused_or_left_out(
         run = tmp_path / str(number)
         shutil.copytree(source, run)
         _become(run / file, kind)
-        status, told = _asked(("summary",), run, source, capsys)
-        assert file.name in told or "did not record its end" in told
+        status, printed = _asked(("summary",), run, source, capsys)
+        assert file.name in printed or "did not record its end" in printed
         static = file.stem in ("units", "channels", "columns", "meta")
-        assert status == (2 if static else 0), (file, told)
+        assert status == (2 if static else 0), (file, printed)
 
 
 @pytest.mark.parametrize("how", ["whole", "no wait", "not its channel", "no channel"])
@@ -201,8 +201,8 @@ def test_states_that_contradict_waits_are_left_out(
     write_table(Connection(), folder / f"waiting-{number}.parquet", waiting)
 
     trace = Trace(tmp_path / "run")
-    told = [] if how == "whole" else ["states and waiting do not fit together, they are left out"]
-    assert told == trace.problems
+    problem = "states and waiting do not fit together, they are left out"
+    assert ([] if how == "whole" else [problem]) == trace.problems
     for table in ("recorded_states", "waiting"):
         ((count,),) = trace.rows(f"SELECT count(*) FROM {table}")
         assert (how == "whole") == (count > 0)

@@ -107,13 +107,13 @@ def test_page_with_less_room_has_fewer_units_and_reports_it(
         counts = [data["detail"][each] for each in ("waits", "transfers")]
         sums = [sum(count or 0 for count in each) for each in counts]
         kept.append(sum(sums))
-        told = [
+        expected = [
             f"This page has {total:,} of {sum(whole['detail'][what]):,} single {what}, from "
             for what, total, count in zip(("waits", "transfers"), sums, counts, strict=True)
             if None in count
         ]
-        assert told
-        for sentence, beginning in zip(data["left_out"], told, strict=True):
+        assert expected
+        for sentence, beginning in zip(data["left_out"], expected, strict=True):
             assert sentence.startswith(beginning)
         _assert_same(whole, data)
 
@@ -133,5 +133,5 @@ def _assert_same(whole: Data, part: Data) -> None:
         for owner, count in enumerate(kept):
             if count is not None:
                 assert read(part, owner) == read(whole, owner)
-    for told in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
-        assert whole[told] == part[told]
+    for name in ("units", "channels", "charged", "path", "phases", "shares", "memory"):
+        assert whole[name] == part[name]

@@ -24,7 +24,7 @@ from tests.deadlock.parts import Script
 from tests.deadlock.test_random import Network, networks
 from tests.fabric.trace.chains import chain
 from tests.fabric.trace.recording import program, record
-from tests.fabric.trace.replay import Heard, replay
+from tests.fabric.trace.replay import Observed, replay
 from tests.profiles import examples, spread
 
 PROGRAMS = (
@@ -94,19 +94,19 @@ def _check(
     cycles: int,
     hops: Mapping[str, Hop] | None = None,
 ) -> None:
-    heard = Heard()
+    observed = Observed()
     states: list[RunState] = []
     execute = Execution.execute
 
     def executed(run: Execution) -> Ending:
         ending = execute(run)
         states.append(state_of(run.machine))
-        heard.finish()
+        observed.finish()
         return ending
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Execution, "execute", executed)
-        _, trace = record(wired, folder, depths=depths, observers=[heard], hops=hops)
+        _, trace = record(wired, folder, depths=depths, observers=[observed], hops=hops)
     (end,) = states
     after = trace.cycles + 5
     chosen = {0, trace.cycles, after, *source.choices(range(after), k=cycles)}
@@ -120,7 +120,7 @@ def _check(
         ),
     )
     request_bytes = wired.hardware.hbm.request_bytes
-    for cycle, state in replay(heard, whole, request_bytes, chosen):
+    for cycle, state in replay(observed, whole, request_bytes, chosen):
         _compare(state, state_in(trace, cycle), cycle)
     _compare(whole, state_in(trace), after)
     assert state_in(trace) == state_in(trace, after)

@@ -20,7 +20,7 @@ _COLUMNS: Final = {
     "idle": "idle",
 }  # fmt: skip
 
-Told = Callable[..., str]
+Command = Callable[..., str]
 
 
 class Seen(NamedTuple):
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
     verdict: str | None = None
 
 
-def _report(folder: Path, _told: Told) -> Seen | None:
+def _report(folder: Path, _call: Command) -> Seen | None:
     if not (folder / "counters.json").exists():
         return None
     report = json.loads((folder / "report.json").read_text("utf-8"))
@@ -64,7 +64,7 @@ def _report(folder: Path, _told: Told) -> Seen | None:
     )
 
 
-def _text(folder: Path, _told: Told) -> Seen | None:
+def _text(folder: Path, _call: Command) -> Seen | None:
     text = (folder.parent / "report.txt").read_text("utf-8")
     if "\nBusiest units" not in text:
         return None
@@ -83,32 +83,32 @@ def _text(folder: Path, _told: Told) -> Seen | None:
     )
 
 
-def _summary(folder: Path, told: Told) -> Seen:
-    text = told("trace", "summary", folder, "--unfold")
-    found = re.search(r"^(\w+)\b.* in \w+ mode, ([\d,]+) cycles?$", text, re.MULTILINE)
+def _summary(folder: Path, call: Command) -> Seen:
+    text = call("trace", "summary", folder, "--unfold")
+    match = re.search(r"^(\w+)\b.* in \w+ mode, ([\d,]+) cycles?$", text, re.MULTILINE)
     moved = re.search(r"^bytes of the HBM +([\d,]+)$", text, re.MULTILINE)
-    assert found is not None
+    assert match is not None
     assert moved is not None
-    return Seen(status=found[1], cycles=_number(found[2]), moved_bytes=_number(moved[1]))
+    return Seen(status=match[1], cycles=_number(match[2]), moved_bytes=_number(moved[1]))
 
 
-def _stalls(folder: Path, told: Told) -> Seen:
-    text = told("trace", "stalls", folder, "--rows", 10_000, "--unfold")
-    found = re.search(r"each row sums to ([\d,]+) cycles?", text)
-    assert found is not None
+def _stalls(folder: Path, call: Command) -> Seen:
+    text = call("trace", "stalls", folder, "--rows", 10_000, "--unfold")
+    match = re.search(r"each row sums to ([\d,]+) cycles?", text)
+    assert match is not None
     columns = {
         row["unit"]: _kept(
             {_COLUMNS[title]: _number(row[title]) for title in row.keys() & _COLUMNS}
         )
-        for row in _table(text[found.end() :].split("\n\n")[0].splitlines()[1:])
+        for row in _table(text[match.end() :].split("\n\n")[0].splitlines()[1:])
     }
     verdict = text.partition("\n")[0]
-    return Seen(cycles=_number(found[1]), columns=columns, verdict=verdict)
+    return Seen(cycles=_number(match[1]), columns=columns, verdict=verdict)
 
 
-def _show(folder: Path, told: Told) -> Seen:
-    last = _cycles(folder, told)
-    text = told("trace", "show", folder, "--at", last)
+def _show(folder: Path, call: Command) -> Seen:
+    last = _cycles(folder, call)
+    text = call("trace", "show", folder, "--at", last)
     units, channels = text.split("\n\n")[:2]
     still, since, finished = {}, {}, set()
     for row in _table(units.splitlines()[1:]):
@@ -123,9 +123,9 @@ def _show(folder: Path, told: Told) -> Seen:
     return Seen(still=still, since=since, finished=finished, held=dict(+held))
 
 
-def _query(folder: Path, told: Told) -> Seen:
+def _query(folder: Path, call: Command) -> Seen:
     def rows(sql: str) -> list[dict[str, str]]:
-        return _table(told("trace", "query", folder, sql).splitlines())
+        return _table(call("trace", "query", folder, sql).splitlines())
 
     (run,) = rows("SELECT status, cycles FROM run")
     columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -150,7 +150,7 @@ def _query(folder: Path, told: Told) -> Seen:
     )
     busiest = [
         row
-        for row in _table(told("trace", "query", folder, "utilisation", "--unfold").splitlines())
+        for row in _table(call("trace", "query", folder, "utilisation", "--unfold").splitlines())
         if _number(row["busy_cycles"])
     ]
     (moved,) = rows("SELECT coalesce(sum(bytes), 0)::BIGINT AS bytes FROM bursts")
@@ -170,8 +170,8 @@ def _query(folder: Path, told: Told) -> Seen:
     )
 
 
-def _page(folder: Path, told: Told) -> Seen:
-    told("trace", "report", folder, "-o", folder / "run.html")
+def _page(folder: Path, call: Command) -> Seen:
+    call("trace", "report", folder, "-o", folder / "run.html")
     data = page_data((folder / "run.html").read_text("utf-8"))
     units, run = data["units"], data["run"]
     columns = {
@@ -181,12 +181,12 @@ def _page(folder: Path, told: Told) -> Seen:
     waits: defaultdict[str, Counter[str]] = defaultdict(Counter)
     still, since, held = {}, {}, {}
     for unit, name in enumerate(units["name"]):
-        found = waits_of(data, unit)
-        assert found is not None
-        for start, end, _, cause, _channel in found:
+        waits_of_unit = waits_of(data, unit)
+        assert waits_of_unit is not None
+        for start, end, _, cause, _channel in waits_of_unit:
             waits[name][cause] += end - start
         if units["still"][unit]:
-            still[name], since[name] = found[-1][3], found[-1][0]
+            still[name], since[name] = waits_of_unit[-1][3], waits_of_unit[-1][0]
     elements = {}
     for channel, name in enumerate(data["channels"]["name"]):
         moves = transfers_of(data, channel)
@@ -212,9 +212,9 @@ def _page(folder: Path, told: Told) -> Seen:
     )
 
 
-def _vcd(folder: Path, told: Told) -> Seen:
+def _vcd(folder: Path, call: Command) -> Seen:
     file = folder / "run.vcd"
-    told("trace", "export", folder, "--vcd", "-o", file)
+    call("trace", "export", folder, "--vcd", "-o", file)
     text = file.read_text("ascii")
     states = dict(re.findall(r"(\d) (\w+)", text.split("state of a unit: ")[1].split("$end")[0]))
     last = int(re.findall(r"^#(\d+)$", text, re.MULTILINE)[-1])
@@ -234,7 +234,7 @@ def _vcd(folder: Path, told: Told) -> Seen:
         cycle, value = changes[-1]
         if states[str(value)] in CAUSES:
             still[name], since[name] = states[str(value)], cycle
-    readers = {each.replace(".", "_"): name for each, name in _readers(folder, told).items()}
+    readers = {each.replace(".", "_"): name for each, name in _readers(folder, call).items()}
     return Seen(
         cycles=last,
         columns=columns,
@@ -243,9 +243,9 @@ def _vcd(folder: Path, told: Told) -> Seen:
     )
 
 
-def _perfetto(folder: Path, told: Told) -> Seen:
+def _perfetto(folder: Path, call: Command) -> Seen:
     file = folder / "run.perfetto"
-    told("trace", "export", folder, "--perfetto", "-o", file)
+    call("trace", "export", folder, "--perfetto", "-o", file)
     message: Any = TraceMessage()
     message.ParseFromString(file.read_bytes())
     tracks = {
@@ -275,9 +275,9 @@ def _perfetto(folder: Path, told: Told) -> Seen:
             else:
                 ran = title, cycle - start
         elif event.type == TrackEvent.TYPE_INSTANT and not event.terminating_flow_ids:
-            found = re.search(r", since ([\d,]+), when the run stopped$", event.name)
-            assert found is not None
-            still[name], since[name] = _cause(event.name), _number(found[1])
+            match = re.search(r", since ([\d,]+), when the run stopped$", event.name)
+            assert match is not None
+            still[name], since[name] = _cause(event.name), _number(match[1])
         elif name.startswith("HBM: "):
             moved += event.counter_value
         elif event.type == TrackEvent.TYPE_COUNTER:
@@ -299,10 +299,10 @@ def _perfetto(folder: Path, told: Told) -> Seen:
     )
 
 
-def _csv(folder: Path, told: Told) -> Seen:
+def _csv(folder: Path, call: Command) -> Seen:
     file = folder / "run.csv"
-    told("trace", "export", folder, "--csv", "-o", file)
-    elements = dict.fromkeys(_readers(folder, told).values(), 0)
+    call("trace", "export", folder, "--csv", "-o", file)
+    elements = dict.fromkeys(_readers(folder, call).values(), 0)
     held: Counter[str] = Counter()
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
@@ -311,10 +311,10 @@ def _csv(folder: Path, told: Told) -> Seen:
     return Seen(elements=elements, held=dict(+held))
 
 
-def _json_lines(folder: Path, told: Told) -> Seen:
+def _json_lines(folder: Path, call: Command) -> Seen:
     file = folder / "run.jsonl"
-    told("trace", "export", folder, "--jsonl", "-o", file)
-    elements = dict.fromkeys(_readers(folder, told).values(), 0)
+    call("trace", "export", folder, "--jsonl", "-o", file)
+    elements = dict.fromkeys(_readers(folder, call).values(), 0)
     waits: defaultdict[str, Counter[str]] = defaultdict(Counter)
     held: Counter[str] = Counter()
     still, since, moved = {}, {}, 0
@@ -349,7 +349,7 @@ def _json_lines(folder: Path, told: Told) -> Seen:
     )
 
 
-VIEWS: Final[dict[str, Callable[[Path, Told], Seen | None]]] = {
+VIEWS: Final[dict[str, Callable[[Path, Command], Seen | None]]] = {
     "run --json": _report,
     "run": _text,
     "trace summary": _summary,
@@ -364,28 +364,28 @@ VIEWS: Final[dict[str, Callable[[Path, Told], Seen | None]]] = {
 }
 
 
-def _cycles(folder: Path, told: Told) -> int:
-    return _number(told("trace", "query", folder, "SELECT cycles FROM run").splitlines()[1])
+def _cycles(folder: Path, call: Command) -> int:
+    return _number(call("trace", "query", folder, "SELECT cycles FROM run").splitlines()[1])
 
 
-def _readers(folder: Path, told: Told) -> dict[str, str]:
-    rows = _table(told("trace", "query", folder, "SELECT reader, name FROM channels").splitlines())
+def _readers(folder: Path, call: Command) -> dict[str, str]:
+    rows = _table(call("trace", "query", folder, "SELECT reader, name FROM channels").splitlines())
     return {row["reader"]: row["name"] for row in rows}
 
 
 def _table(lines: list[str]) -> list[dict[str, str]]:
     head = lines[0]
     titles = [
-        (found.start(), found.end(), found[0]) for found in re.finditer(r"\S+(?: \S+)*", head)
+        (match.start(), match.end(), match[0]) for match in re.finditer(r"\S+(?: \S+)*", head)
     ]
     rows = []
     for line in lines[1:]:
         cells: dict[str, str] = {title: "" for _, _, title in titles}
-        for found in re.finditer(r"\S+(?: \S+)*", line):
+        for match in re.finditer(r"\S+(?: \S+)*", line):
             # The title of a column overlaps its cells, whichever way they are aligned.
-            over = [t for start, end, t in titles if found.start() < end and start < found.end()]
+            over = [t for start, end, t in titles if match.start() < end and start < match.end()]
             assert len(over) == 1, (head, line)
-            cells[over[0]] = found[0]
+            cells[over[0]] = match[0]
         rows.append(cells)
     return rows
 

@@ -55,7 +55,7 @@ def test_operator_class_is_conducted_unless_it_has_code_of_its_own() -> None:
 
 def test_report_does_not_depend_on_the_class() -> None:
     kinds = [Map, Renamed, Rerun, Vouched]
-    reports = [_told(simulate(_program(kind))) for kind in kinds]
+    reports = [_figures(simulate(_program(kind))) for kind in kinds]
 
     assert reports[0][0]["status"] == "completed"
     assert [reports[0]] * len(kinds) == reports
@@ -68,6 +68,6 @@ def _program(kind: type[Map]) -> Program:
     return program
 
 
-def _told(report: Report) -> tuple[dict[str, Any], list[Any]]:
+def _figures(report: Report) -> tuple[dict[str, Any], list[Any]]:
     units = [replace(unit, operator="") for unit in report.units]
     return report.as_json() | {"wall_seconds": 0}, [*units, *report.channels_counters]

@@ -188,15 +188,15 @@ def test_error_in_users_code_ends_a_command_with_its_line(
     parameters = ["-p", "number=1"] if door == "annotation" else []
     status = main([command, "doors.py", *_OPTIONS[command], *parameters])
 
-    printed, told = capsys.readouterr()
+    printed, errors = capsys.readouterr()
     if raised == "KeyboardInterrupt" and door in ("hash", "attribute") and status == 130:
         return  # before a run, it equals Ctrl-C
     assert status in (1, 2)
-    assert "Traceback" not in told
-    assert "fault of the fabric" not in told + printed
-    assert f".py:{line}" in told + printed or f'"line": {line}' in printed
+    assert "Traceback" not in errors
+    assert "fault of the fabric" not in errors + printed
+    assert f".py:{line}" in errors + printed or f'"line": {line}' in printed
     known = ("SystemExit", "mine", raised)
-    assert any(word in told + printed for word in known)
+    assert any(word in errors + printed for word in known)
     if "--json" in _OPTIONS[command]:
         assert "error" == json.loads(printed)["status"]
 

@@ -90,15 +90,15 @@ def _program(mistake: str) -> Program:
 
 @pytest.mark.parametrize("mistake", [name for name in ADVANCES if name != "none"])
 def test_mistake_of_a_memory_is_one_error_under_every_schedule(mistake: str) -> None:
-    told = set()
+    errors = set()
     for order in SCHEDULES:
         with schedule(order):
             report = simulate(_program(mistake))
         assert report.status == "error"
         assert report.error is not None
-        told.add((report.error["message"], report.error["line"]))
+        errors.add((report.error["message"], report.error["line"]))
 
-    ((message, line),) = told
+    ((message, line),) = errors
     assert f"memory 'mistaken': {ADVANCES[mistake][1]}, at cycle 0" == message
     assert line == _Memory.advance.__code__.co_firstlineno
 

@@ -185,9 +185,9 @@ def outcome(apply: Callable[[], Matrix], wanted: Matrix, dtype: Any, name: str) 
     with pytest.raises(ValueError, match=f"^{name} gives ") as caught:
         apply()
     number, place = lacking[0]
-    told = str(caught.value)
-    assert f" at {place}: expected a whole number from {least} to {most}, as " in told
-    assert number is None or told.startswith(f"{name} gives {number} ")
+    message = str(caught.value)
+    assert f" at {place}: expected a whole number from {least} to {most}, as " in message
+    assert number is None or message.startswith(f"{name} gives {number} ")
 
 
 def computed(function: Any, tiles: Sequence[Sequence[Tile]], dtype: Any) -> Matrix:

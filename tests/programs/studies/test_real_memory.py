@@ -86,7 +86,7 @@ def test_ratios_of_made_up_points_hold_if_equally_slower(study: Study, slower: f
 
     assert len(found) == len(RATIOS)
     for each in RATIOS:
-        _, what, published, *told, became_of = found[each.what]
+        _, what, published, *texts, verdict = found[each.what]
         flat, banked = each.on(result, FLAT), each.on(result, BANKED)
         if each.what.startswith("PID"):
             continue  # the ratio also depends on the memory of the designs
@@ -98,9 +98,9 @@ def test_ratios_of_made_up_points_hold_if_equally_slower(study: Study, slower: f
         else:
             expected = list(flat)  # both sides have one tiling
         assert pytest.approx(expected) == list(banked), what
-        assert [each.printed.told(one) for one in (flat, banked)] == told
+        assert [each.printed.told(one) for one in (flat, banked)] == texts
         assert published == each.published
-        assert ("holds" == became_of) == (expected == list(flat)), what
+        assert ("holds" == verdict) == (expected == list(flat)), what
     assert f"{2008 / 1000:.4f}" == found["Qwen b64 dynamic vs tile=8 speedup"][3]
 
 
@@ -112,7 +112,7 @@ def test_lost_bus_cycles_of_a_run_add_up(study: Study) -> None:
             outcomes[str(setting[MODEL])] = run_point(study, study.point(index))
     flat, banked = outcomes["flat"], outcomes["banked"]
     result = StudyResult(study, (flat, banked))
-    data_percent, told = lost(View(result, BANKED), wanted)
+    data_percent, causes = lost(View(result, BANKED), wanted)
     cycles = View(result, BANKED).value("cycles")
     moved = banked.numbers["hbm_bytes_moved"]
 
@@ -122,7 +122,7 @@ def test_lost_bus_cycles_of_a_run_add_up(study: Study) -> None:
     assert cycles > (View(result, FLAT).value("cycles") or 0)
     # Computed from the bytes moved, without the counters: 1,024 bytes a cycle are the peak.
     assert pytest.approx(100 * moved / 1024 / cycles, abs=0.5) == data_percent
-    assert told
+    assert causes
     requests = sum(banked.numbers[f"hbm.row_{each}"] for each in ("hits", "misses", "conflicts"))
     assert requests == moved / 64
     assert not [name for name in flat.numbers if name.startswith("hbm.")]

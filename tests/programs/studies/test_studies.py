@@ -63,14 +63,14 @@ def test_published_values_are_all_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "batch", "told"),
+    ("name", "batch", "expected_texts"),
     [
         ("figure_19", 64, ["1.33x", "2.1x", "1.58x", "5.05x"]),
         ("figure_20", 1024, ["1.37x", "2.21x", "12.5x"]),
     ],
 )
 def test_printed_annotations_follow_from_the_equations(
-    name: str, batch: int, told: list[str]
+    name: str, batch: int, expected_texts: list[str]
 ) -> None:
     study = opened(name)
     equations = list(closed_forms(batch))
@@ -84,5 +84,5 @@ def test_printed_annotations_follow_from_the_equations(
     study.pictures[0].draw(made(study, numbers), figure)
     texts = [each.get_text() for axes in figure.axes for each in axes.texts]
 
-    assert told == [each for each in texts if each.endswith("x")]
+    assert expected_texts == [each for each in texts if each.endswith("x")]
     assert {"off-chip traffic (GB)"} == {axes.get_ylabel() for axes in figure.axes}

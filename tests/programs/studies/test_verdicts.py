@@ -36,7 +36,7 @@ def test_verdicts_of_runs_are_as_before(name: str, golden: Callable[[str, str], 
     study = opened(name)
     result = StudyResult(study, tuple(map(partial(ran, study), range(len(study.space)))))
 
-    golden(f"{name}.txt", "".join(f"{line}\n" for line in told(result)))
+    golden(f"{name}.txt", "".join(f"{line}\n" for line in lines_of(result)))
 
 
 def ran(study: Study, index: int) -> Outcome:
@@ -47,7 +47,7 @@ def ran(study: Study, index: int) -> Outcome:
     return replace(RAN[identity], index=index, setting=point.setting)
 
 
-def told(result: StudyResult) -> Iterator[str]:
+def lines_of(result: StudyResult) -> Iterator[str]:
     for claim in result.study.claims:
         judgement = claim.judge(result)
         yield f"{claim.location}: {claim.text}: {claim.published}"

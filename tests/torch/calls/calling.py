@@ -38,8 +38,8 @@ SIZES = st.sampled_from([1, 2, 3, 4, 5])
 def called(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     function = functools.reduce(getattr, target.split("."), torch.ops)
     assert callable(function)
-    found = function(*torch.utils._pytree.tree_map_only(torch.Tensor, _laid_out, args), **kwargs)
-    return list(found) if isinstance(found, tuple | list) else [found]
+    result = function(*torch.utils._pytree.tree_map_only(torch.Tensor, _laid_out, args), **kwargs)
+    return list(result) if isinstance(result, tuple | list) else [result]
 
 
 def _laid_out(tensor: torch.Tensor) -> torch.Tensor:
@@ -98,8 +98,8 @@ class Single:
         result = Computed(name, shape, dtype, layout)
         step = Pointwise((0,), dtype, "copy")
         kernel = row_local(name, [Operand(view, layout, broadcasts=(0, 1))], [step], result)
-        (found,) = self.importing.add(kernel)
-        return found.permuted([dims.index(dim) for dim in range(tensor.ndim)])
+        (stored,) = self.importing.add(kernel)
+        return stored.permuted([dims.index(dim) for dim in range(tensor.ndim)])
 
     def views(
         self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -109,8 +109,8 @@ class Single:
         arguments = tuple(map(self.given, args))
         keywords = {name: self.given(value) for name, value in kwargs.items()}
         call = Call(target, "call", arguments, keywords, specs, len(specs) > 1, "", None, None)
-        found = imported(self.importing, call)
-        return found if isinstance(found, tuple) else (found,), expected
+        views = imported(self.importing, call)
+        return views if isinstance(views, tuple) else (views,), expected
 
     def program(self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Program:
         program = self.stored(*self.views(target, args, kwargs))
@@ -118,10 +118,10 @@ class Single:
         def finer(name: str) -> Any:
             try:
                 with Wide():
-                    found = called(target, args, kwargs)[int(name.removeprefix("y"))]
+                    result = called(target, args, kwargs)[int(name.removeprefix("y"))]
             except (NotImplementedError, RuntimeError, TypeError):
                 return None
-            return found.numpy() if found.dtype is torch.float64 else array_of(found)
+            return result.numpy() if result.dtype is torch.float64 else array_of(result)
 
         for name, expectation in program.expected.items():
             program.expected[name] = expectation._replace(finer=functools.partial(finer, name))
@@ -130,10 +130,10 @@ class Single:
     def stored(self, views: Sequence[View | None], expected: Sequence[torch.Tensor]) -> Program:
         model = self.importing.model
         wanted = {}
-        for index, (given, tensor) in enumerate(zip(views, expected, strict=False)):
-            if given is None:
+        for index, (returned, tensor) in enumerate(zip(views, expected, strict=False)):
+            if returned is None:
                 continue
-            view = whole(self.importing, given)
+            view = whole(self.importing, returned)
             assert view.shape == tuple(tensor.shape)
             assert view.dtype == dtype_of(tensor.dtype)
             name = f"y{index}"

@@ -29,8 +29,8 @@ def evaluated(model: Model, view: View) -> np.ndarray:
 def _row_local(arrays: dict[Source, np.ndarray], kernel: RowLocal) -> np.ndarray:
     (result,) = kernel.results
     assert isinstance(result, Computed)
-    found = np.zeros(result.shape, result.dtype)
-    given = []
+    computed = np.zeros(result.shape, result.dtype)
+    cut = []
     for operand in kernel.operands:
         assert operand.layout is not None
         pulled = operand.view.pull(operand.layout)
@@ -38,14 +38,14 @@ def _row_local(arrays: dict[Source, np.ndarray], kernel: RowLocal) -> np.ndarray
         array = _array(arrays, operand.view.source).reshape(pulled.layout.shape)
         tiles = [array.reshape(-1)[each] for each in _tiles(pulled.layout)]
         sizes = pulled.layout.rows, pulled.layout.cols
-        given.append([each.reshape(sizes) for each in tiles])
-    for place, *tiles in zip(_tiles(result.layout), *given, strict=True):
+        cut.append([each.reshape(sizes) for each in tiles])
+    for place, *tiles in zip(_tiles(result.layout), *cut, strict=True):
         operands = [Tile(len(each), each.shape[1], each.dtype, each) for each in tiles]
         tile = kernel.chain.apply(*operands)
         assert tile.data is not None
         assert (tile.rows, tile.cols) == tile.data.shape == (result.layout.rows, result.layout.cols)
-        found.reshape(-1)[place.reshape(-1)] = tile.data.reshape(-1)
-    return found
+        computed.reshape(-1)[place.reshape(-1)] = tile.data.reshape(-1)
+    return computed
 
 
 def _tiles(layout: Layout) -> list[NDArray[np.int64]]:

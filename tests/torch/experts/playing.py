@@ -48,8 +48,8 @@ class Player:
         handles = [each for each in _leaves(args) if isinstance(each, Handle)]
         done = called(target, _with(args, "tensor"), kwargs)
         if all(each.known for each in handles):
-            found = [self.given(each, known=True) for each in done]
-            return found if len(found) > 1 else found[0]
+            known_handles = [self.given(each, known=True) for each in done]
+            return known_handles if len(known_handles) > 1 else known_handles[0]
         if target == "aten.sort.default":
             self._sorted = handles[0].tensor
         self._count += 1
@@ -58,8 +58,8 @@ class Player:
         call = Call(target, name, _with(args, "view"), kwargs, specs, many, "", None, None)
         result: Any = imported(self.importing, call)
         views: Sequence[Any] = result if isinstance(result, tuple) else (result,)
-        found = [Handle(*pair, known=False) for pair in zip(done, views, strict=True)]
-        return found if many else found[0]
+        results = [Handle(*pair, known=False) for pair in zip(done, views, strict=True)]
+        return results if many else results[0]
 
     def program(self, handle: Handle) -> Program:
         model = self.importing.model
@@ -103,8 +103,8 @@ def mixture(
     blank = player.given(torch.zeros(count, dtype=torch.int64), known=True)
     numbers = player.given(torch.arange(count), known=True)
     back = play("aten.index_put.default", blank, [order], numbers)
-    found = play("aten.index.Tensor", scaled, [back])
-    each = play("aten.view.default", found, [*choice.tensor.shape, x.tensor.shape[1]])
+    gathered = play("aten.index.Tensor", scaled, [back])
+    each = play("aten.view.default", gathered, [*choice.tensor.shape, x.tensor.shape[1]])
     result: Handle = play("aten.sum.dim_IntList", each, [1])
     return result
 

@@ -47,13 +47,13 @@ def test_stated_routing_takes_the_cycles_of_the_data() -> None:
     with torch.device("meta"):
         empty = qwen(32, 16, 4, 2)
 
-    told = simulate(
+    known = simulate(
         from_torch(empty, (x[None].to("meta"),), routing=[choice.numpy()]), mode="timing"
     )
     chosen = simulate(from_torch(module, (x[None],)), mode="functional")
 
-    assert told.cycles == chosen.cycles
-    assert told.off_chip_traffic_bytes == chosen.off_chip_traffic_bytes
+    assert known.cycles == chosen.cycles
+    assert known.off_chip_traffic_bytes == chosen.off_chip_traffic_bytes
 
 
 @pytest.mark.parametrize(

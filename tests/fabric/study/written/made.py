@@ -20,9 +20,9 @@ HOSTILE: Final = "</script><script>alert(1)</script><b>&amp;\"'{{data}}$x^$\x1b[
 
 def completed(index: int, study: fab.Study, **numbers: float | None) -> fab.Outcome:
     setting = study.space[index]
-    known = dict.fromkeys(METRICS) | numbers
+    metrics = dict.fromkeys(METRICS) | numbers
     return fab.Outcome(
-        index=index, setting=setting, status="completed", numbers=known, wall_seconds=index / 4
+        index=index, setting=setting, status="completed", numbers=metrics, wall_seconds=index / 4
     )
 
 
@@ -37,7 +37,7 @@ def design() -> StudyResult:
         minimize=BOTH,
         where=("off_chip_traffic_bytes <= 4000000",),
     )
-    found = []
+    runs = []
     for index in range(len(study.space)):
         tile, regions, channels = study.space[index].values()
         assert isinstance(tile, int)
@@ -54,18 +54,18 @@ def design() -> StudyResult:
             flops=7_179_610_112,
             compute_utilization=round(4 / tile, 6),
         )
-        found.append(replace(run, numbers=run.numbers | {"extra.rows": tile * 7}))
+        runs.append(replace(run, numbers=run.numbers | {"extra.rows": tile * 7}))
     ends: dict[int, fab.Outcome] = {
-        8: _proved(found[8], "pruned", 9),
-        10: _proved(found[10], "pruned", 9),
-        22: _proved(found[22], "pruned", 13),
-        4: _proved(found[4], "infeasible", "off_chip_traffic_bytes <= 4000000"),
-        15: _failed(found[15], "deadlock", "FAB-D001 at cycle 120: a waits for b", "FAB-D001"),
-        17: _failed(found[17], "deadlock", "FAB-D001 at cycle 377: c waits for d", "FAB-D001"),
-        5: _failed(found[5], "refused", "programs/moe.py:46: regions is 128: expected at most 64"),
-        20: _failed(found[20], "timeout", "took longer than 5 s"),
+        8: _proved(runs[8], "pruned", 9),
+        10: _proved(runs[10], "pruned", 9),
+        22: _proved(runs[22], "pruned", 13),
+        4: _proved(runs[4], "infeasible", "off_chip_traffic_bytes <= 4000000"),
+        15: _failed(runs[15], "deadlock", "FAB-D001 at cycle 120: a waits for b", "FAB-D001"),
+        17: _failed(runs[17], "deadlock", "FAB-D001 at cycle 377: c waits for d", "FAB-D001"),
+        5: _failed(runs[5], "refused", "programs/moe.py:46: regions is 128: expected at most 64"),
+        20: _failed(runs[20], "timeout", "took longer than 5 s"),
     }
-    outcomes = tuple(ends.get(each.index, each) for each in found)
+    outcomes = tuple(ends.get(each.index, each) for each in runs)
     return StudyResult(study, outcomes, resumed=4, wall_seconds=12.5)
 
 
@@ -95,7 +95,7 @@ def three_metrics(points: Iterable[int] = range(60)) -> StudyResult:
         ),
         minimize=(*BOTH, "extra.energy"),
     )
-    found = []
+    runs = []
     for index in points:
         energy = 1.5 * ((7 * index) % 13) + 0.25
         run = completed(
@@ -104,8 +104,8 @@ def three_metrics(points: Iterable[int] = range(60)) -> StudyResult:
             cycles=1000 + (37 * index + 50) % 101,
             on_chip_requirement_bytes=10 ** (2 + (5 * index + 3) % 6),
         )
-        found.append(replace(run, numbers=run.numbers | {"extra.energy": energy}))
-    return StudyResult(study, tuple(found))
+        runs.append(replace(run, numbers=run.numbers | {"extra.energy": energy}))
+    return StudyResult(study, tuple(runs))
 
 
 def _judge(findings: fab.Findings) -> fab.Judgement:

@@ -54,10 +54,10 @@ def test_full_disk_keeps_earlier_files_and_is_reported(tmp_path: Path) -> None:
         troubles = write_folder(three_metrics(), tmp_path)
     after = files(tmp_path)
 
-    told = [each for each in troubles if "File too large" in each]
-    assert len(told) == 2
-    assert any(each.startswith(str(tmp_path / "pictures")) for each in told)
-    assert any(each.startswith(str(tmp_path / "index.html")) for each in told)
+    unwritten = [each for each in troubles if "File too large" in each]
+    assert len(unwritten) == 2
+    assert any(each.startswith(str(tmp_path / "pictures")) for each in unwritten)
+    assert any(each.startswith(str(tmp_path / "index.html")) for each in unwritten)
     assert after["index.html"] == before["index.html"]
     assert after["points.csv"] != before["points.csv"]
     assert not [name for name in after if name.endswith(".tmp")]

@@ -33,6 +33,6 @@ def test_page_with_fewer_points_has_the_front_first(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr("fabric.explore.study.written.page.POINTS", most)
         data = page_data(result)
         assert data["index"] == expected
-        told = f"This page has {most} of 24 points, the front among them; points.parquet and"
-        assert (told in page_html(result, ())) is (most < 24)
+        sentence = f"This page has {most} of 24 points, the front among them; points.parquet and"
+        assert (sentence in page_html(result, ())) is (most < 24)
     assert [expected[at] for at in data["front"]] == [0, 1, 7, 13, 19]

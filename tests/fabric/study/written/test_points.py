@@ -34,9 +34,9 @@ def test_points_file_has_a_row_for_each_point(tmp_path: Path) -> None:
 
     assert [row["index"] for row in rows] == list(range(24))
     for row, outcome in zip(rows, result.outcomes, strict=True):
-        told = outcome.as_json()
+        fields = outcome.as_json()
         for name in (*outcome.setting, "status", "reason", "wall_seconds"):
-            assert row[name] == told.get(name, outcome.setting.get(name))
+            assert row[name] == fields.get(name, outcome.setting.get(name))
         assert row["pruned_by"] == (None if outcome.pruned_by is None else str(outcome.pruned_by))
         for name in (*METRICS, "extra.rows"):
             assert row[name] == outcome.numbers.get(name)
