@@ -154,19 +154,13 @@ class Phase:
 
 @dataclass(frozen=True, repr=False)
 class CriticalPath(Result):
-    """The chain of work and waits that decides when a run ends, with each cycle once.
+    """The chain of work and waits that decides when a run ends, with each cycle once."""
 
-    Attributes:
-        cycles: of the path: all traced cycles.
-        steps: earliest first, without a gap.
-        note: about the path of an incomplete run; empty for a complete one.
-    """
-
-    cycles: int
-    steps: tuple[PathStep, ...] = field(repr=False)
-    shares: tuple[PathShare, ...] = field(repr=False)
+    cycles: int  # of the path: all traced cycles
+    steps: tuple[PathStep, ...] = field(repr=False)  # earliest first, without a gap
+    shares: tuple[PathShare, ...] = field(repr=False)  # by root, the largest first
     phases: tuple[Phase, ...] = field(repr=False)
-    note: str
+    note: str  # about the path of an incomplete run; empty for a complete one
 
     def sheet(self, shown: int = SHOWN) -> Sheet:
         """Yield the shares by root, and the phases."""

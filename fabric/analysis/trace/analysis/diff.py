@@ -25,10 +25,10 @@ _EVENTS = (
 
 
 class Stamps(NamedTuple):
-    """Cycles of an element's send and dequeue; ``taken_cycle`` is unset until the dequeue."""
+    """Cycles of an element's send and dequeue."""
 
     sent_cycle: int
-    taken_cycle: int | None
+    taken_cycle: int | None  # None if it was not dequeued
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Parting:
 
 @dataclass(frozen=True)
 class UnitChange:
-    """Changes of a unit from A to B, in cycles; ``ended_in_a`` is unset if not recorded."""
+    """Changes of a unit from A to B, in cycles."""
 
     name: str
     file: str
     line: int
-    ended_in_a: bool | None
+    ended_in_a: bool | None  # None if not recorded
     ended_in_b: bool | None
     end_cycles: int
     busy_cycles: int
@@ -70,21 +70,17 @@ class UnitChange:
 
 @dataclass(frozen=True, repr=False)
 class TraceDiff(Result):
-    """Two runs side by side; units and channels are matched by name.
+    """Two runs, A and B; units and channels are matched by name.
 
-    Attributes:
-        names, outcomes, cycles: of the programs and the runs, A and B.
-        settings: settings that differ, by name.
-        parting: the first transfer that differs; None if all are equal.
-        units: changed units of both runs, the most delayed end first; units that did not end in B
-            come before all others.
+    ``units``: changed units of both runs, the most delayed end first. Units that did not end in B
+    come before all others.
     """
 
-    names: tuple[str, str]
+    names: tuple[str, str]  # of the programs
     outcomes: tuple[str, str]
     cycles: tuple[int, int]
-    settings: tuple[Setting, ...]
-    parting: Parting | None
+    settings: tuple[Setting, ...]  # settings that differ
+    parting: Parting | None  # the first transfer that differs; None if all are equal
     units: tuple[UnitChange, ...] = field(repr=False)
 
     def sheet(self, shown: int = ROWS) -> Sheet:

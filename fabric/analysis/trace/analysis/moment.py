@@ -226,17 +226,12 @@ class UnitMoment:
 
 @dataclass(frozen=True, repr=False)
 class Moment(Result):
-    """The units and channels of a traced run in one cycle; see ``Trace.at``.
-
-    Attributes:
-        units, channels: in node order and in edge order.
-        state: of the whole run in that cycle, with clocks and counters.
-    """
+    """The units and channels of a traced run in one cycle, from ``Trace.at``."""
 
     cycle: int
-    units: tuple[UnitMoment, ...] = field(repr=False)
-    channels: tuple[ChannelState, ...] = field(repr=False)
-    state: RunState = field(repr=False)
+    units: tuple[UnitMoment, ...] = field(repr=False)  # in node order
+    channels: tuple[ChannelState, ...] = field(repr=False)  # in edge order
+    state: RunState = field(repr=False)  # of the whole run in the cycle, with clocks and counters
 
     @checked
     def around(self, name: str) -> Moment:

@@ -84,29 +84,21 @@ class FoldedStalls:
 class Stalls(Result):
     """The cycles of a run by unit and cause, and the bound of the run.
 
-    Attributes:
-        cycles: the traced cycles; each unit accounts for all.
-        units: traced units, on the critical path first, then the most stalled, idle units last.
-        roots: of stalled cycles, the largest first.
-        critical_path: chain of work and waits that decides when the run ends.
-        hbm: reasons for a slow HBM; None without waits for it or without counters.
-        gains: changes that shorten the run, the largest first; None if the run cannot be timed
-            again, because it did not complete or not all was traced.
-        traffic: sentences about the bytes that the HBM moved, the bytes that units read again, and
-            a slow end of the run.
-        verdict: a sentence with the bound of the run, or its end if it did not complete.
-        folded: the same accounts by family.
+    ``units``: traced units, on the critical path first, then the most stalled, idle units last.
+    ``hbm``: reasons for a slow HBM; None without waits for it or without counters. ``gains``:
+    changes that shorten the run, the largest first; None if the run cannot be timed again, because
+    it did not complete or not all was traced.
     """
 
-    cycles: int
+    cycles: int  # the traced cycles; each unit accounts for all
     units: tuple[StalledUnit, ...] = field(repr=False)
-    roots: tuple[ChargedRoot, ...] = field(repr=False)
+    roots: tuple[ChargedRoot, ...] = field(repr=False)  # of stalled cycles, the largest first
     critical_path: CriticalPath = field(repr=False)
     hbm: SlowMemory | None = field(repr=False)
     gains: tuple[Gain, ...] | None = field(repr=False)
-    verdict: str
-    traffic: tuple[str, ...]
-    folded: FoldedStalls = field(repr=False)
+    verdict: str  # a sentence with the bound of the run, or its end if it did not complete
+    traffic: tuple[str, ...]  # sentences about the HBM's bytes, bytes read again, and a slow end
+    folded: FoldedStalls = field(repr=False)  # the same accounts by family
 
     @property
     def stalled_cycles(self) -> int:

@@ -44,36 +44,25 @@ class UnitLeft:
 
 @dataclass(frozen=True, repr=False)
 class TraceSummary(Result):
-    """The end of a run, and the recorded amounts.
-
-    Attributes:
-        status: the end of the run; ``killed`` if none was recorded.
-        outcome: the status, and whether the outputs are right.
-        cycles: of the run; the last recorded cycle of a killed run.
-        window: the first and the last traced cycle; None for all.
-        nodes: the pattern of traced units; None for all.
-        transfers: dequeued elements and bare stops.
-        held_elements: sent and not dequeued.
-        waits: longer than 0 cycles, or open.
-    """
+    """The end of a run, and the recorded amounts."""
 
     name: str
     program: str
     parameters: JsonObject
     mode: str
-    status: str
-    outcome: str
-    cycles: int
-    window: tuple[int, int] | None
-    nodes: str | None
+    status: str  # the end of the run; ``killed`` if none was recorded
+    outcome: str  # the status, and whether the outputs are right
+    cycles: int  # of the run; the last recorded cycle of a killed run
+    window: tuple[int, int] | None  # the first and the last traced cycle; None for all
+    nodes: str | None  # the pattern of traced units; None for all
     units: int
     channels: int
-    transfers: int
-    held_elements: int
+    transfers: int  # dequeued elements and bare stops
+    held_elements: int  # sent and not dequeued
     bursts: int
     hbm_bytes: int
-    waits: int
-    has_state: bool
+    waits: int  # longer than 0 cycles, or open
+    has_state: bool  # the last waits of units are recorded
     not_ended: tuple[UnitLeft, ...]
 
     def sheet(self, *, unfold: bool = False) -> Sheet:

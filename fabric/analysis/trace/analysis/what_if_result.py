@@ -59,13 +59,7 @@ class ReleasedUnit(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class WhatIf(Result):
-    """A recorded run, timed again.
-
-    Attributes:
-        cycles: the new time; None if units block each other, or the recorded run deadlocked.
-        loop: units that would block each other, each waiting for the next.
-        released: units that would have continued in a deadlocked run.
-    """
+    """A recorded run, timed again."""
 
     name: str
     depths: Mapping[str, int]
@@ -73,13 +67,13 @@ class WhatIf(Result):
     links: float
     hbm: Mapping[str, float]
     cycles_before: int
-    cycles: int | None
-    reasons: tuple[str, ...]
+    cycles: int | None  # None if units block each other, or the recorded run deadlocked
+    reasons: tuple[str, ...]  # why a run may differ
     units: tuple[MovedEnd, ...] = field(repr=False)
     channels: tuple[ChannelWaits, ...] = field(repr=False)
-    loop: tuple[WaitingUnit, ...]
-    stopped: bool = False
-    released: tuple[ReleasedUnit, ...] = ()
+    loop: tuple[WaitingUnit, ...]  # units that would block each other, each waiting for the next
+    stopped: bool = False  # the recorded run deadlocked
+    released: tuple[ReleasedUnit, ...] = ()  # units that would have continued in a deadlocked run
 
     @property
     def exact(self) -> bool:
