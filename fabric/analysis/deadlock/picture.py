@@ -31,27 +31,22 @@ def deadlock_picture(report: DeadlockReport) -> Picture:
         for loop in report.loops
         for channel in loop.channels
     }
-    return Picture(
-        f"{report.kind} at cycle {report.cycle:,}",
-        tuple(_box(unit, stuck=unit.unit in in_loops) for unit in shown),
-        tuple(
-            Arrow(
-                number[unit.unit],
-                number[peer],
-                "\n".join(_label(unit, peer, held)),
-                stuck=unit.unit in in_loops,
-            )
-            for unit in shown
-            for peer in unit.waits_for
-            if peer in number
-        ),
-        (
-            *((cause.colour, cause.label) for cause in _CAUSES),
-            (STUCK, "waits in a loop" + _drawn_note(len(core))),
-            (LINE, "waits behind it" + _drawn_note(len(report.behind))),
-            ("", "\N{RIGHTWARDS ARROW} to the awaited unit"),
-        ),
+    boxes, arrows = [], []
+    for unit in shown:
+        stuck = unit.unit in in_loops
+        boxes.append(_box(unit, stuck=stuck))
+        for peer in unit.waits_for:
+            if peer in number:
+                label = "\n".join(_label(unit, peer, held))
+                arrows.append(Arrow(number[unit.unit], number[peer], label, stuck=stuck))
+    legend = (
+        *((cause.colour, cause.label) for cause in _CAUSES),
+        (STUCK, "waits in a loop" + _drawn_note(len(core))),
+        (LINE, "waits behind it" + _drawn_note(len(report.behind))),
+        ("", "\N{RIGHTWARDS ARROW} to the awaited unit"),
     )
+    title = f"{report.kind} at cycle {report.cycle:,}"
+    return Picture(title, tuple(boxes), tuple(arrows), legend)
 
 
 def _drawn_note(total: int) -> str:

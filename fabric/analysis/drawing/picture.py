@@ -79,14 +79,10 @@ def picture_of(
     def label(edge: Edge) -> str:
         return stream_label(edge.consumer.inputs[edge.input].type)
 
-    return Picture(
-        plan.program.name,
-        tuple(_box(group, shares) for group in groups),
-        tuple(
-            Arrow(*ends(edges[0]), title, len(edges))
-            for title, edges in families(plan.edges, label, ends)
-        ),
-    )
+    streams = families(plan.edges, label, ends)
+    boxes = tuple(_box(group, shares) for group in groups)
+    arrows = tuple(Arrow(*ends(edges[0]), title, len(edges)) for title, edges in streams)
+    return Picture(plan.program.name, boxes, arrows)
 
 
 def stream_label(stream: StreamType) -> str:

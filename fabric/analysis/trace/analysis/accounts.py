@@ -125,15 +125,9 @@ class Accounts:
             peer, reads = names.peer(unit, channel), names.ends[channel][1] == unit
             ends = names.channels[channel], names.units[peer]
             mostly = ChannelWait(channel, *ends, reads, waited)
+        columns |= {"links_cycles": links, "elements": self.elements[unit], "mostly": mostly}
         return StalledUnit(
-            unit,
-            names.units[unit],
-            names.operators[unit],
-            *names.wired[unit],
-            links_cycles=links,
-            **columns,
-            elements=self.elements[unit],
-            mostly=mostly,
+            unit, names.units[unit], names.operators[unit], *names.wired[unit], **columns
         )
 
     def on_path(self) -> Counter[Root]:

@@ -164,29 +164,22 @@ def _tally_until(
 
 def _units(trace: RecordedRun, cut: int) -> tuple[list[UnitFacts], dict[int, UnitEnd]]:
     units, ends = [], {}
-    for (
-        number, name, operator, kind, file, line, flops_per_cycle, cycle, finished, busy_cycles,
-        flops,
-    ) in trace.rows(_UNITS):  # fmt: skip
+    for number, name, operator, kind, file, line, flops_per_cycle, *last in trace.rows(_UNITS):
         units.append(UnitFacts(number, name, operator, kind, Place(file, line), flops_per_cycle))
-        if cycle <= cut:
-            ends[number] = UnitEnd(cycle, finished, busy_cycles, flops)
+        end = UnitEnd(*last)
+        if end.cycle <= cut:
+            ends[number] = end
     return units, ends
 
 
 def _last_waits(trace: RecordedRun, cut: int) -> dict[int, WaitState]:
-    return {
-        unit: WaitState(
-            Operation(operation),
-            tuple(channels),
-            since_cycle,
-            bool(any_of),
-            None if awaited is None else (seen, awaited),
-        )
-        for unit, operation, channels, since_cycle, any_of, seen, awaited in trace.rows(
-            _LAST_WAITS, cut=cut
-        )
-    }
+    waits = {}
+    rows = trace.rows(_LAST_WAITS, cut=cut)
+    for unit, operation, channels, since_cycle, any_of, seen, awaited in rows:
+        stops = None if awaited is None else (seen, awaited)
+        wait = WaitState(Operation(operation), tuple(channels), since_cycle, bool(any_of), stops)
+        waits[unit] = wait
+    return waits
 
 
 def _on_chip(trace: RecordedRun, cut: int) -> OnChipState:
