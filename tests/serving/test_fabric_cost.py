@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from fabric.explore.serving.question import RequestDescription, Serving
 from fabric.explore.serving.requests import Requests
 from fabric.explore.serving.result import ServingResult
 from fabric.explore.serving.server import Server
-from fabric.explore.study.evaluation import Job, known_before, outcome_of
-from fabric.explore.study.outcome import Before, Outcome
-from fabric.explore.study.workers import Answer
+from fabric.explore.study.evaluation import Job, outcome_of
+from fabric.explore.study.workers import Answer, Workers
 from fabric.graph.hardware.file import load_hardware
 from fabric.graph.loading.program_file import executed, wired
 from fabric.messages.errors import ConfigurationError
@@ -45,27 +43,18 @@ PAGE = PROGRAMS.parent / "docs/pages/how-to/serve-requests.md"
 SERVER = Server(max_num_seqs=4, max_num_batched_tokens=4)
 
 
-class Here:
-    slots = 1
-    timeout_seconds: float | None = None
-
+class Here(Workers):
     def __init__(self) -> None:
+        super().__init__(1, None)
         self.jobs: list[Job] = []
 
-    def look(self, job: Job) -> Future[Before]:
-        return _done(known_before, job)
+    def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
+        if function is outcome_of:
+            self.jobs.append(job)
+        return function(job)
 
-    def run(self, job: Job) -> Future[Outcome]:
-        self.jobs.append(job)
-        return _done(outcome_of, job)
-
-    def close(self) -> None: ...
-
-
-def _done(function: Callable[[Job], Answer], job: Job) -> Future[Answer]:
-    future: Future[Answer] = Future()
-    future.set_result(function(job))
-    return future
+    def close(self) -> None:
+        self._threads.shutdown()
 
 
 def requests() -> Requests:

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 
 # Any: results of Dask's futures are untyped.
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
@@ -67,27 +67,12 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 """Serialises a worker's threads, which share standard output and the interpreter lock."""
 
 
-class Workers(Protocol):
-    """Workers for points, one for each of ``slots``.
+class Workers(ABC):
+    """Workers for points, each with a thread that waits for its results.
 
     A result fails with TimeoutError after the timeout, and with WorkerLost if its worker ends. Only
     that point is lost.
     """
-
-    slots: int
-    timeout_seconds: float | None
-
-    def look(self, job: Job) -> Future[Before]:
-        """Begin to compute a point's bounds."""
-
-    def run(self, job: Job) -> Future[Outcome]:
-        """Begin to run a point."""
-
-    def close(self) -> None: ...
-
-
-class ThreadedWorkers(ABC):
-    """``Workers`` with a thread for each worker, which waits for its result."""
 
     def __init__(
         self, slots: int, timeout_seconds: float | None, begin: Callable[[], object] | None = None
@@ -98,10 +83,16 @@ class ThreadedWorkers(ABC):
         self._threads: Final = ThreadPoolExecutor(slots, "worker", begin)
 
     def look(self, job: Job) -> Future[Before]:
+        """Begin to compute a point's bounds."""
         return self._threads.submit(self._answer, known_before, job)
 
     def run(self, job: Job) -> Future[Outcome]:
+        """Begin to run a point."""
         return self._threads.submit(self._answer, outcome_of, job)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop, and abandon the running points."""
 
     @abstractmethod
     def _answer(self, function: Callable[[Job], Answer], job: Job) -> Answer:
@@ -128,7 +119,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LocalWorkers(ThreadedWorkers):
+class LocalWorkers(Workers):
     """Processes on this machine, one for each running point.
 
     Each process has a pipe of its own, so that its end loses only its own point.
@@ -145,6 +136,7 @@ class LocalWorkers(ThreadedWorkers):
         self._alive: Final[set[_Process]] = set()
         self._closed = False
 
+    @override
     def close(self) -> None:
         with _CHILDREN:
             self._closed = True
@@ -297,7 +289,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-class DaskWorkers(ThreadedWorkers):
+class DaskWorkers(Workers):
     """Workers of a Dask cluster, one point each.
 
     A point whose worker is lost runs again on another worker, up to
@@ -331,6 +323,7 @@ class DaskWorkers(ThreadedWorkers):
         self._lock: Final = threading.Lock()
         self._closed = False
 
+    @override
     def close(self) -> None:
         with self._lock:
             self._closed = True

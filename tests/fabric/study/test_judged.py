@@ -20,7 +20,7 @@ from fabric.explore.study.evaluation import Job
 from fabric.explore.study.result import StudyResult
 from fabric.explore.study.search import Search
 from fabric.explore.study.store import Store
-from fabric.explore.study.workers import Answer, ThreadedWorkers
+from fabric.explore.study.workers import Answer, Workers
 from fabric.explore.study.written.answer import answer, caveats, counts_table
 from fabric.explore.study.written.folder import write_points
 from fabric.graph.loading.program_file import executed
@@ -79,7 +79,7 @@ Values = st.one_of(
 )
 
 
-class _Here(ThreadedWorkers):
+class _Here(Workers):
     def __init__(self) -> None:
         super().__init__(2, None)
 
