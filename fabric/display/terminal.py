@@ -59,7 +59,7 @@ def _print_table(table: Rows, console: Console) -> None:
     titles = [table.columns[n] for n in kept]
     if width_of([titles, *cells]) > console.width:
         longest = [max((len(row[n]) for row in cells), default=0) for n in range(len(titles))]
-        titles = list(map(_broken, titles, longest))
+        titles = list(map(_broken_title, titles, longest))
     head = [titles] if any(titles) else []
     for number, lines in enumerate(aligned_rows([*head, *cells], console.width, right=right)):
         for text in lines:
@@ -68,7 +68,7 @@ def _print_table(table: Rows, console: Console) -> None:
         console.print(f"and {len(table.rows) - len(cells):,} more", style="dim")
 
 
-def _broken(title: str, width: int) -> str:
+def _broken_title(title: str, width: int) -> str:
     """Return ``title`` in lines as wide as its column or its longest piece."""
     pieces = _PIECES.findall(title)
     width = max(width, _TITLE, *(len(piece.rstrip()) for piece in pieces))

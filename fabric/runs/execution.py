@@ -108,7 +108,7 @@ class Execution:
             compiles=compiles,
             repeats=self.repeats,
         )
-        self._runner = Runner(setup, on_heartbeat=self._beat, beat_cycles=HEARTBEAT_CYCLES)
+        self._runner = Runner(setup, on_heartbeat=self._log_heartbeat, beat_cycles=HEARTBEAT_CYCLES)
         self.machine: Machine = self._runner.machine
         self.watch = LivelockWatch(self.machine, settings.livelock_cycles)
 
@@ -169,13 +169,13 @@ class Execution:
             return runner.run(
                 self._interrupts,
                 lambda: "livelock" if self.watch.moving else None,
-                beside=self._beside(),
+                beside=self._companions(),
             )
 
-    def _beside(self) -> Iterator[Callable[[], Awaitable[None]]]:
+    def _companions(self) -> Iterator[Callable[[], Awaitable[None]]]:
         progress = self.settings.progress
         if progress is not None:
-            yield lambda: self._show(progress)
+            yield lambda: self._show_progress(progress)
         if self._recorder is not None:
             yield self._recorder.run
         for observer in self.settings.observers:
@@ -183,7 +183,7 @@ class Execution:
                 observer.attach(self.machine, self._interrupts.come)
                 yield observer.run
 
-    async def _show(self, progress: Progress) -> None:
+    async def _show_progress(self, progress: Progress) -> None:
         try:
             await progress.run(self._snapshot)
         except BaseException as error:
@@ -192,7 +192,7 @@ class Execution:
             failure = raised(f"progress {type(progress).__name__}: run()", first_of(error))
             self.machine.failures.keep_at(self.machine.clock.now, failure)
 
-    def _beat(self) -> None:
+    def _log_heartbeat(self) -> None:
         cycle = self.machine.clock.now
         if not self.log.is_kept or cycle <= self._logged_cycle:
             return

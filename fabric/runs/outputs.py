@@ -117,13 +117,13 @@ class Outputs(Mapping[str, Output]):
             OSError: the file cannot be written; an incomplete file is removed.
         """
         if not self:
-            _cannot(path, "the run has no outputs: expected a completed run with stores")
+            _refuse(path, "the run has no outputs: expected a completed run with stores")
         arrays = {
             name: output for name, output in self.items() if not isinstance(output, OutputShape)
         }
         if not arrays:
-            _cannot(path, "the run was in timing mode, without data: expected functional mode")
-        named = _by_member(arrays, path)
+            _refuse(path, "the run was in timing mode, without data: expected functional mode")
+        named = _members(arrays, path)
         with output_file(Path(path), "wb") as file, zipfile.ZipFile(file, "w") as archive:
             for name, array in named.items():
                 # Without a date, the files of two equal runs are equal.
@@ -164,17 +164,17 @@ _ADDED: Final = 2
 """``isbuiltin`` of element types of other libraries."""
 
 
-def _by_member(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, np.ndarray]:
+def _members(arrays: Mapping[str, np.ndarray], path: Path | str) -> dict[str, np.ndarray]:
     members: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
-            _cannot(path, f"output {name!r} is an array of objects: expected an array of numbers")
+            _refuse(path, f"output {name!r} is an array of objects: expected an array of numbers")
         member = visible(name)
         # numpy finds `y.npy` under both names.
         for taken in (member, f"{member}.npy", member.removesuffix(".npy")):
             if taken in members:
                 reason = f"outputs {taken!r} and {member!r} have one name in a file of numpy"
-                _cannot(path, f"{reason}: expected other names")
+                _refuse(path, f"{reason}: expected other names")
         members[member] = array
     return members
 
@@ -186,5 +186,5 @@ def _wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int8 if holds_integers(array.dtype) else np.float32)
 
 
-def _cannot(path: Path | str, reason: str) -> NoReturn:
+def _refuse(path: Path | str, reason: str) -> NoReturn:
     refuse(f"{path} is not written: {reason}", ConfigurationError)

@@ -112,7 +112,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         self._forgotten.atexit = False
         _RUNS.add(self)
         _close_at_exit()
-        self._go("open_run()", lambda _: 0)
+        self._continue("open_run()", lambda _: 0)
 
     @override
     def __exit__(self, *_error: object) -> None:
@@ -204,20 +204,20 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
                     "since the run is held there; open it again to go back",
                     ConfigurationError,
                 )
-            self._go("until()", lambda _: cycle)
+            self._continue("until()", lambda _: cycle)
             return self
         assert unit is not None
         assert element is not None
         goal = element_goal(self._stepper.machine, unit, element)
-        had, what = self._had(goal), "sent" if goal.sent else "taken"
+        had, what = self._values_so_far(goal), "sent" if goal.sent else "taken"
         if had >= element:
             refuse(
                 f"until: {unit} has {what} {counted(had, 'element')} by cycle {self.cycle:,}: "
                 f"expected an element after number {had:,}",
                 ConfigurationError,
             )
-        self._go("until()", goal)
-        had = self._had(goal)
+        self._continue("until()", goal)
+        had = self._values_so_far(goal)
         if self.over and had < element:
             refuse(
                 f"until: {unit} has not {what} element {element:,}: the run is over at cycle "
@@ -236,7 +236,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
         for _ in range(count):
             if self.over:
                 break
-            self._go("step()", Ledger.next_cycle)
+            self._continue("step()", Ledger.next_cycle)
         return self
 
     def finish(self) -> Report:
@@ -273,7 +273,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
                 self.closed = True
                 raise
 
-    def _go(self, what: str, goal: Goal) -> None:
+    def _continue(self, what: str, goal: Goal) -> None:
         with self._in_use(what):
             if self.over:
                 return
@@ -330,7 +330,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
                 f"{of} while it continues: expected calls one after the other", ConfigurationError
             )
 
-    def _had(self, goal: AtElement) -> int:
+    def _values_so_far(self, goal: AtElement) -> int:
         """Return the number of values that a unit has taken, or sent if ``goal`` counts those."""
         channel = self.state.channels[goal.channel]
         return channel.sent if goal.sent else channel.taken - channel.left_over

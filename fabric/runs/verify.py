@@ -78,7 +78,7 @@ def verify(
             with users_code(f"what expect of {stream.name} returns", expectation.place):
                 pair = tiles_of(stream, sent[node.index, port], given, expectation.place)
             what = f"expect of {stream.name} returns"
-            pair = pair._replace(wanted=[_real(what, x, expectation.place) for x in pair.wanted])
+            pair = pair._replace(wanted=[_reals(what, x, expectation.place) for x in pair.wanted])
             assert isinstance(stream.value, TileType)  # other streams cannot be expected
             compared = OutputVerification(
                 kind="stream",
@@ -94,8 +94,8 @@ def verify(
         if name not in stored:
             expectation.refuse_output(program.name, name, stored)
         given = program.ask(f"expect({name}=...)", expectation.compute)
-        output = _real(f"output {name!r} is stored as", stored[name], expectation.place)
-        array = _real(f"expect({name}=...) returns", given, expectation.place)
+        output = _reals(f"output {name!r} is stored as", stored[name], expectation.place)
+        array = _reals(f"expect({name}=...) returns", given, expectation.place)
         compared = OutputVerification(
             output=name,
             dtype=dtype_name(output.dtype),
@@ -441,7 +441,7 @@ def _plain(number: np.generic | np.ndarray) -> Number:
     return math.nan if math.isnan(value) else value
 
 
-def _real(what: str, given: object, place: Place) -> Array:
+def _reals(what: str, given: object, place: Place) -> Array:
     try:
         array = given if isinstance(given, TrackedArray) else array_of(given)
         if block_format(array.dtype) is not None:

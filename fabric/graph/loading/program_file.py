@@ -122,7 +122,7 @@ class Beside:
             module = _import_statement(name, globals, locals, fromlist or (), level)
             return self._of_importlib(module) if module is importlib else module
         with _lock:
-            self._appear()
+            self._install()
             try:
                 if level:
                     return _import_statement(name, globals, locals, fromlist or (), level)
@@ -147,7 +147,7 @@ class Beside:
         specs = (finder.find_spec(top, None) for finder in sys.meta_path if finder is not _Finder)
         return {spec.origin for spec in specs if spec is not None} <= {None, self._program}
 
-    def _appear(self) -> None:
+    def _install(self) -> None:
         """Replace the modules of another program in ``sys.modules`` by these modules."""
         before = _present.get(self._root)
         if before is self:
@@ -172,7 +172,7 @@ class Beside:
         if not name.startswith("."):
             return self._import(name, fromlist=("__name__",))
         with _lock:
-            self._appear()
+            self._install()
             return _import_named(name, package)
 
 
@@ -370,7 +370,7 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
     """Convert ``text`` to the type of a parameter of ``build``, within its ``Bounds``."""
-    takes = _taken(build)
+    takes = _parameters_of(build)
     if name not in takes:
         expected = one_of(list(takes), name) if takes else "no parameters"
         refuse(
@@ -403,7 +403,7 @@ def parameter_value(build: types.FunctionType, name: str, text: str) -> object:
 def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[str, object]:
     """Return the values of all parameters of ``build``, ``given`` as ``NAME=VALUE`` or defaults."""
     place = defining_place(build)
-    takes = _taken(build)
+    takes = _parameters_of(build)
     for name, parameter in inspect.signature(build).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
             refuse(
@@ -437,7 +437,7 @@ def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[st
     return values
 
 
-def _taken(build: types.FunctionType) -> dict[str, inspect.Parameter]:
+def _parameters_of(build: types.FunctionType) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(build).parameters.items()
     return {name: parameter for name, parameter in parameters if parameter.kind in _BY_NAME}
 

@@ -60,7 +60,7 @@ def converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """
     if array.dtype == dtype:
         return array.copy()
-    if _stays(array, dtype):
+    if _only_rounds(array, dtype):
         return array.astype(dtype)
     source = _numbers(array, dtype)
     in_blocks = block_format(dtype) is not None
@@ -88,11 +88,11 @@ def check_converts(array: np.ndarray, dtype: np.dtype) -> None:
     Raises:
         ValueChangedError: a value changes.
     """
-    if array.dtype != dtype and not _stays(array, dtype):
+    if array.dtype != dtype and not _only_rounds(array, dtype):
         converted(array, dtype)
 
 
-def _stays(array: np.ndarray, dtype: np.dtype) -> bool:
+def _only_rounds(array: np.ndarray, dtype: np.dtype) -> bool:
     """Whether the range of an array shows that its values change by rounding only."""
     if _is_small(array.dtype):
         array = array.astype(np.float32)  # exact

@@ -61,7 +61,7 @@ def result_of(operator: Operator, method: str, place: Place | None, *arguments: 
             error.file, error.line = place
         raise
     except BaseException as error:
-        called = f"{type(operator).__name__}: {_named(operator, method)}"
+        called = f"{type(operator).__name__}: {_method_text(operator, method)}"
         users = place if _has_users_part(operator) else None
         failure = frozen_error(error) or raised(called, error, users)
         if failure.file is None:
@@ -137,11 +137,11 @@ def _refuse_result(operator: Operator, method: str, result: object, expected: st
     member: object = getattr(type(operator), method)
     verb = "returned" if callable(member) else "is"
     refuse(
-        f"{type(operator).__name__}: {_named(operator, method)} {verb} {found_text(result)}: "
+        f"{type(operator).__name__}: {_method_text(operator, method)} {verb} {found_text(result)}: "
         f"expected {expected}",
         place=defining_place(getattr(member, "fget", member)),
     )
 
 
-def _named(operator: Operator, method: str) -> str:
+def _method_text(operator: Operator, method: str) -> str:
     return f"{method}()" if callable(getattr(type(operator), method)) else method

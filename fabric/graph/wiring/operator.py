@@ -303,19 +303,19 @@ class Node(Producer):
             ]
             waiting += missing
             if not missing:
-                node._laid = node._lay()
+                node._laid = node._compute_layouts()
         assert self._laid is not None
         return self._laid
 
-    def _lay(self) -> Orders:
+    def _compute_layouts(self) -> Orders:
         layouts = self.operator.layouts(
             tuple(stream.laid for stream in self.inputs), self.input_types, self.output_types
         )
         if not is_ours(type(self.operator)):
-            self._check_laid(layouts)
-        return tuple(map(self._laid_as, layouts, self.output_types))
+            self._check_layouts(layouts)
+        return tuple(map(self._fitting_layout, layouts, self.output_types))
 
-    def _check_laid(self, value: object) -> None:
+    def _check_layouts(self, value: object) -> None:
         count = len(self.outputs)
         items = list(value) if isinstance(value, tuple | list) else []
         if len(items) != count or not all(isinstance(item, Layout | str) for item in items):
@@ -325,7 +325,7 @@ class Node(Producer):
                 place=defining_place(type(self.operator).layouts) or self.place,
             )
 
-    def _laid_as(self, layout: Layout | str, stream: StreamType) -> Layout | str:
+    def _fitting_layout(self, layout: Layout | str, stream: StreamType) -> Layout | str:
         if isinstance(layout, str):
             passed_on = any(layout == stream.laid for stream in self.inputs)
             return layout if passed_on else f"{self.name}: {layout}"
