@@ -63,12 +63,12 @@ def write_overview(results: Sequence[StudyResult], folder: Path) -> list[str]:
 
 def _overview(results: Sequence[StudyResult], folder: Path) -> str:
     claims = [each.judged_claims for each in results]
-    verdicts = verdict_counts(row for rows in claims for row in rows)
+    every = [row for rows in claims for row in rows]
+    verdicts = list(verdict_counts(every))
     points = sum(len(each.study.space) for each in results)
     several = "study" if len(results) == 1 else "studies"
     sentence = f"{len(results):,} {several}, {counted(points, 'point')}"
-    if verdicts:
-        every = [row for rows in claims for row in rows]
+    if every:
         sentence += f". Of {counted(len(every), 'claim')}: {verdicts_text(every)}"
     studies = [
         _study(each, number, study_folder(each, folder)) for number, each in enumerate(results, 1)
@@ -79,7 +79,7 @@ def _overview(results: Sequence[StudyResult], folder: Path) -> str:
             "head": head("Studies", style(), "style-src 'unsafe-inline'; img-src data:"),
             "title": "Studies",
             "answer": text(f"{sentence}."),
-            "summary": section("All studies", _summary(results, claims, list(verdicts)), "summary"),
+            "summary": section("All studies", _summary(results, claims, verdicts), "summary"),
             "studies": "\n".join(studies),
         },
     )

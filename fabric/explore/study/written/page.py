@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -60,14 +60,13 @@ def page_html(result: StudyResult, pictures: Sequence[Drawn]) -> str:
     )
 
 
-def _left_out(result: StudyResult) -> list[str]:
+def _left_out(result: StudyResult) -> Iterator[str]:
     here, every = len(points_on_page(result)), len(result.outcomes)
-    if here == every:
-        return []
-    return [
-        f"This page has {here:,} of {counted(every, 'point')}, the front among them; "
-        "points.parquet and points.csv have all."
-    ]
+    if here < every:
+        yield (
+            f"This page has {here:,} of {counted(every, 'point')}, the front among them; "
+            "points.parquet and points.csv have all."
+        )
 
 
 POINTS: Final = 5000
@@ -79,11 +78,11 @@ def points_on_page(result: StudyResult) -> list[Outcome]:
     if len(result.outcomes) <= POINTS:
         return list(result.outcomes)
     front = set(result.front)
-    others = [each for each in result.outcomes if each.index not in front]
-    ran = sorted(others, key=lambda each: each.status != "completed")
-    on_front = [each for each in result.outcomes if each.index in front]
-    chosen = [*on_front, *ran][:POINTS]
-    return sorted(chosen, key=lambda each: each.index)
+
+    def rank(outcome: Outcome) -> tuple[bool, bool]:
+        return outcome.index not in front, outcome.status != "completed"
+
+    return sorted(sorted(result.outcomes, key=rank)[:POINTS], key=lambda outcome: outcome.index)
 
 
 def page_data(result: StudyResult) -> JsonObject:
