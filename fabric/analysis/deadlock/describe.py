@@ -165,9 +165,7 @@ def _loop(
     return Loop(
         code=code(loop, state),
         units=[_blocked_unit(state, unit, stuck) for unit in loop],
-        channels=[
-            _loop_channel(channel, expected[channel.number]) for channel in channels_of(state, loop)
-        ],
+        channels=[_loop_channel(c, expected[c.number]) for c in channels_of(state, loop)],
         cause=cause(loop, state, expected),
         hint=hint(loop, state, expected),
     )

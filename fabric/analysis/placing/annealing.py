@@ -149,14 +149,8 @@ def _nearest_allowed(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
     Units on the edge choose first, then those with the most memory.
     """
     units, at = floor.netlist.units, floor.mesh.sites
-    order = sorted(
-        range(len(units)),
-        key=lambda unit: (
-            not units[unit].on_edge,
-            -units[unit].on_chip_bytes if floor.site_bytes is not None else 0,
-            unit,
-        ),
-    )
+    sizes = [0 if floor.site_bytes is None else unit.on_chip_bytes for unit in units]
+    order = sorted(range(len(units)), key=lambda unit: (not units[unit].on_edge, -sizes[unit]))
     columns = np.array([site.column for site in at])
     rows = np.array([site.row for site in at])
     is_edge = np.array(floor.is_edge)
@@ -164,8 +158,7 @@ def _nearest_allowed(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
     free_bytes = np.full(len(at), _UNLIMITED if floor.site_bytes is None else floor.site_bytes)
     sites = [-1] * len(units)
     for unit in order:
-        needed = 0 if floor.site_bytes is None else units[unit].on_chip_bytes
-        is_allowed = (free_slots > 0) & (free_bytes >= needed)
+        is_allowed = (free_slots > 0) & (free_bytes >= sizes[unit])
         if units[unit].on_edge:
             is_allowed &= is_edge
         if not is_allowed.any():
@@ -174,7 +167,7 @@ def _nearest_allowed(floor: Floor, wanted: Sequence[int]) -> list[int] | None:
         distances = np.where(is_allowed, abs(columns - column) + abs(rows - row), _UNLIMITED)
         site = sites[unit] = int(distances.argmin())
         free_slots[site] -= 1
-        free_bytes[site] -= needed
+        free_bytes[site] -= sizes[unit]
     return sites
 
 

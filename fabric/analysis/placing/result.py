@@ -64,7 +64,12 @@ class FloorPlan(Result):
 
     def as_json(self) -> JsonObject:
         """Return the plan as plain data."""
-        worst = self.worst
+        worst = self.worst and {
+            "source": list(self.worst.source),
+            "target": list(self.worst.target),
+            "bytes": self.worst.size_bytes,
+            "users": dict(self.worst.users),
+        }
         return {
             "name": self.program,
             "columns": self.mesh.columns,
@@ -82,14 +87,7 @@ class FloorPlan(Result):
             "lower_bound_byte_hops": self.lower_bound.byte_hops,
             "lower_bound_worst_link_bytes": self.lower_bound.worst_link_bytes,
             "unknown_channels": self.unknown_channels,
-            "worst_link": None
-            if worst is None
-            else {
-                "source": list(worst.source),
-                "target": list(worst.target),
-                "bytes": worst.size_bytes,
-                "users": dict(worst.users),
-            },
+            "worst_link": worst,
             "units": {name: list(site) for name, site in self.sites.items()},
         }
 
@@ -100,19 +98,11 @@ class FloorPlan(Result):
             OSError: the file cannot be written.
         """
         columns, rows = counted(self.mesh.columns, "column"), counted(self.mesh.rows, "row")
-        lines = [
-            f"# {columns}, {rows}; cost {counted(self.cost.bytes, 'byte')}",
-            f"program = {_quoted(self.program)}",
-            "",
-            "[units]",
-            *(
-                f"{_quoted(name)} = [{site.column}, {site.row}]"
-                for name, site in self.sites.items()
-            ),
-            "",
-        ]
         with output_file(Path(path), encoding="utf-8") as file:
-            file.write("\n".join(lines))
+            file.write(f"# {columns}, {rows}; cost {counted(self.cost.bytes, 'byte')}\n")
+            file.write(f"program = {_quoted(self.program)}\n\n[units]\n")
+            for name, site in self.sites.items():
+                file.write(f"{_quoted(name)} = [{site.column}, {site.row}]\n")
 
     def sheet(self) -> Sheet:
         """Yield the cost of the plan, its bounds, and the users of the worst link."""

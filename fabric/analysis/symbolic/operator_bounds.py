@@ -315,22 +315,10 @@ class _Declared:
         in_memory: tuple[bool, ...],
     ) -> Least:
         # Equal facts are one object.
-        types = (*map(id, inputs), None, *map(id, outputs))
-        key = (*self._likeness.made_of(operator), *types, in_memory)
-        least = self._cache.get(key)
-        if least is None:
-            least = self._computed(operator, inputs, outputs, in_memory)
-            if self._likeness.is_ours(operator):
-                self._cache[key] = least
-        return least
-
-    def _computed(
-        self,
-        operator: Operator,
-        inputs: tuple[Facts, ...],
-        outputs: tuple[Facts, ...],
-        in_memory: tuple[bool, ...],
-    ) -> Least:
+        ids = (*map(id, inputs), None, *map(id, outputs))
+        key = (*self._likeness.made_of(operator), *ids, in_memory)
+        if key in self._cache:
+            return self._cache[key]
         hardware = self._program.hardware
         rates = Rates(
             flops_per_cycle_of(operator, self._program),
@@ -343,34 +331,37 @@ class _Declared:
         types = tuple(facts.type for facts in inputs), tuple(facts.type for facts in outputs)
         work = work_of(operator, *types, rates)
         ours = self._likeness.is_ours(operator)
-        if work is None or not (ours or all(facts.has_sizes for facts in outputs)):
-            return Least()
-        regular = _is_regular(work, inputs)
-        first = _number(work.first_cycles)
-        may_close = _nonempty(work.closing, inputs)
-        return Least(
-            known=True,
-            starts_with=work.needs if inputs and regular else "none",
-            cycles=max(_number(work.cycles), 0),
-            first_cycles=first if regular else min(first, 0),
-            last_cycles=_number(work.last_cycles),
-            delay_cycles=max(_number(work.delay_cycles), 0),
-            pace_cycles=max(_number(work.pace_cycles), 0),
-            open_cycles=0 if isinstance(work.cycles, int) else work.cycles,
-            takes=max(int(work.passes), _number(work.gathers) if regular else 0),
-            pads=work.pads,
-            elements=tuple(facts.elements for facts in outputs),
-            closing=tuple(port for port in may_close if inputs[port].elements is not None),
-            may_close=may_close,
-            late=_nonempty(work.late, outputs),
-            sees=_ports(work.sees, inputs),
-            holds=work.holds,
-            deals=work.deals,
-            sends_one=_sends_one(work, outputs),
-            **_bursts(work, rates),
-            computes=ours and _computes(operator, inputs),
-            in_memory=work.in_memory,
-        )
+        least = Least()
+        if work is not None and (ours or all(facts.has_sizes for facts in outputs)):
+            regular = _is_regular(work, inputs)
+            first = _number(work.first_cycles)
+            may_close = _nonempty(work.closing, inputs)
+            least = Least(
+                known=True,
+                starts_with=work.needs if inputs and regular else "none",
+                cycles=max(_number(work.cycles), 0),
+                first_cycles=first if regular else min(first, 0),
+                last_cycles=_number(work.last_cycles),
+                delay_cycles=max(_number(work.delay_cycles), 0),
+                pace_cycles=max(_number(work.pace_cycles), 0),
+                open_cycles=0 if isinstance(work.cycles, int) else work.cycles,
+                takes=max(int(work.passes), _number(work.gathers) if regular else 0),
+                pads=work.pads,
+                elements=tuple(facts.elements for facts in outputs),
+                closing=tuple(port for port in may_close if inputs[port].elements is not None),
+                may_close=may_close,
+                late=_nonempty(work.late, outputs),
+                sees=_ports(work.sees, inputs),
+                holds=work.holds,
+                deals=work.deals,
+                sends_one=_sends_one(work, outputs),
+                **_bursts(work, rates),
+                computes=ours and _computes(operator, inputs),
+                in_memory=work.in_memory,
+            )
+        if ours:
+            self._cache[key] = least
+        return least
 
 
 def _states_work(kind: type[Operator]) -> bool:

@@ -91,17 +91,13 @@ class TraceSummary(Result):
         )
         yield Title("Recorded")
         yield Rows(("what", "count"), counts)
-        waits = [
-            (
-                unit.name,
-                unit.waits_for and unit.waits_for.awaits,
-                channel,
-                unit.since_cycle,
-                f"{unit.file}:{unit.line}",
-            )
-            for unit in self.not_ended
-            for channel in unit.channels or ("",)
-        ]
+        waits = []
+        for unit in self.not_ended:
+            awaits, place = unit.waits_for and unit.waits_for.awaits, f"{unit.file}:{unit.line}"
+            waits += [
+                (unit.name, awaits, channel, unit.since_cycle, place)
+                for channel in unit.channels or ("",)
+            ]
         if not waits:
             return
         yield Title("Not ended")
