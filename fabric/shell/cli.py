@@ -124,7 +124,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     # times the time if other processes need the cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    fields: dict[str, object] = {}  # of the JSON object, as far as they are known
+    fields: dict[str, object] = {}  # of the JSON object, as a command sets them
     allow_one_object()
     terminations = Terminations()
     try:

@@ -39,7 +39,7 @@ from fabric.messages.text import JsonObject
 
 @dataclass(frozen=True)
 class ServingQuestion:
-    """How a ``design`` serves at a ``rate``; ``grids`` are layers of designs on the fabric."""
+    """Serves requests with a ``design`` at a ``rate``; ``grids``: simulated layers by design."""
 
     serving: Serving
     grids: Mapping[str, Grid]

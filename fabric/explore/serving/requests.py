@@ -107,7 +107,7 @@ class Requests(Described):
     def at_rate(self, per_second: float) -> Requests:
         """Return the requests with all times between arrivals scaled by one factor.
 
-        The rate counts from the first arrival to the last.
+        ``per_second`` is the rate from the first arrival to the last.
 
         Raises:
             ConfigurationError: the rate is not above 0, or all arrive at one time.
@@ -183,7 +183,7 @@ def read_requests(path: Path | str) -> Requests:
 
 
 def table_text(path: Path, expected: str) -> str:
-    """Return the text of a table, gzipped or not; ``expected`` is what errors expect."""
+    """Return the text of a table, gzipped or not; ``expected`` describes the table in errors."""
     try:
         with open_given(path) as opened:
             content = opened.read()

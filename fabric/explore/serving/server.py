@@ -154,7 +154,7 @@ class StepCost(Protocol):
     """A model of the time and energy of a server's steps."""
 
     def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return the cost of a step; ``batches`` has a batch, maybe empty, for each replica."""
+        """Return the cost of a step; ``batches``: one, maybe empty, for each replica that steps."""
 
 
 @dataclass(frozen=True)

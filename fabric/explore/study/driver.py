@@ -74,7 +74,7 @@ def conduct(
 
 
 def run_again(result: StudyResult, run: Callable[[Study], StudyResult]) -> StudyResult:
-    """Run the front's designs with each change of ``Study.again``; return ``result`` with both."""
+    """Run the front's designs with each change of ``Study.again``, and add them to ``result``."""
     study = result.study
     if not study.again.values or not result.front or result.interrupted:
         return result
