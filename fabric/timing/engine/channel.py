@@ -652,7 +652,9 @@ class AssumedSink:
         self.sizes: dict[int, tuple[int, int]] = {}
         self._counts = [0] * (rank + 1)
         self._groups = [0] * (rank + 1)
-        self._claims = {claim.dimension: claim for claim in claims}
+        self._claims = {
+            claim.dimension: claim for claim in claims if isinstance(claim.assumed, int)
+        }
         self._stated = {
             claim.dimension: claim.assumed for claim in claims if isinstance(claim.assumed, int)
         }

@@ -270,7 +270,7 @@ class Tally:
     def channels(self, closed: dict[int, int], taken: dict[int, int]) -> tuple[ChannelState, ...]:
         """Return the channels.
 
-        ``closed`` is when streams ended; ``taken`` overrides the number of dequeued values.
+        By channel, ``closed`` has the ends of streams, and ``taken`` replaces the dequeued values.
         """
         states = []
         for facts in self._channels:

@@ -58,7 +58,7 @@ class Transfer(Row):
     """An element. A cycle is -1 if the event has not happened, or if no cycle was requested.
 
     Attributes:
-        element: its number in the channel, bare stops included.
+        element: number of the element in the channel, bare stops included.
         dropped: 1 if the element came after the operator of the consumer had ended.
     """
 

@@ -90,7 +90,7 @@ def blamed(error: BaseException, operator: Operator, ports: Ports) -> OperatorEr
 def users_among(nodes: Iterable[Node]) -> frozenset[int]:
     """Return the indices of ``nodes`` with an operator or a function of a user.
 
-    Results are cached by the classes of operators and attributes: a program may have thousands.
+    Results are cached by the classes of operators and attributes, for programs of many nodes.
     """
     cached: dict[tuple[type, ...], bool] = {}
     indices = set()
