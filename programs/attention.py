@@ -94,15 +94,15 @@ def build(
 def _coarse(data: _Data, regions: int, program: Program) -> None:
     """Assign blocks of 16 requests. Every region loads its own inputs."""
     region_of = np.arange(data.count) // BLOCK % regions
-    for region in np.unique(region_of).tolist():
-        members = np.flatnonzero(region_of == region)
-        queries, keys, values, *metadata = data.inputs(members)
-        share = Requests(
-            *(Flatten(1, 2)(each) for each in (queries, keys, values)),
-            *(Flatten(0, 1)(each) for each in metadata),
-        )  # [b, 1], ..., [b]
-        tiles = _region(region, share, data)  # [b, n]
-        program.bind(tiles.shape[-1], data.mean_tiles(members))
+    members = [np.flatnonzero(region_of == region) for region in np.unique(region_of)]
+    queries, keys, values, *metadata = zip(*map(data.inputs, members), strict=True)
+    shares = [
+        *([Flatten(1, 2)(stream) for stream in part] for part in (queries, keys, values)),
+        *([Flatten(0, 1)(stream) for stream in part] for part in metadata),
+    ]  # per region [b, 1], ..., [b]
+    for region, share in enumerate(zip(*shares, strict=True)):
+        tiles = _region(region, Requests(*share), data)  # [b, n]
+        program.bind(tiles.shape[-1], data.mean_tiles(members[region]))
 
 
 def _interleaved(data: _Data, regions: int, program: Program) -> None:
