@@ -75,7 +75,6 @@ class Failures:
 
     @property
     def first_cycle(self) -> int | None:
-        """The cycle of ``first``."""
         return min((cycle for cycle, _, _ in self._kept), default=None)
 
 

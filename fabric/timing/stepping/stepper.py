@@ -222,7 +222,6 @@ class Stepper(Ledger, Companion):
             self._chunk_cycles *= 2
 
     def end(self) -> None:
-        """Note the run's end or failure."""
         machine = self.machine
         cycle = machine.failures.first_cycle
         if cycle is None:
