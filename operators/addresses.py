@@ -83,7 +83,8 @@ class CacheReadAddresses(Operator):
         1x1 tiles, n ragged.
 
     Timing:
-        The addresses of a request are one cycle apart. The next request does not wait for them.
+        The first two addresses of a request are visible together, and each further one a cycle
+        later. The next request does not wait for them.
 
     Attributes:
         stride: tiles from one request's cache to the next one's.

@@ -167,8 +167,8 @@ def matrix_of(layout: Layout) -> Matrix:
         or (right % cols).any()
     ):
         refuse(
-            f"the tiles of ({layout}) do not form a matrix in memory: expected rows of equal "
-            "distance that begin at multiples of their size",
+            f"the tiles of ({layout}) do not form a matrix in memory: expected equally "
+            "spaced rows that begin at multiples of their size",
             ShapeError,
         )
     numbers = down // rows * (pitch // cols) + right // cols

@@ -69,8 +69,8 @@ class Scatter(Operator):
         An issue has ``width`` updates, or the rest of a group. The bank of a word is its address
         modulo ``banks``. A bank makes one update at a time; an update takes as long as moving a
         word at the on-chip bandwidth. So an issue takes as long as the bank with most updates, or
-        as long as loading values that are in memory, if that is longer. Reading back takes the
-        same cycles for each word, and no update is made meanwhile.
+        as long as loading values that are in memory, if that is longer. Reading back a word takes
+        as long as an update, and no update is made meanwhile.
 
     Memory:
         On chip, all words, from the first update of a group until the last word has been sent.

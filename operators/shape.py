@@ -259,7 +259,7 @@ class Reshape(_Reshaping):
         if self.dimension:
             raise ShapeError(
                 f"Reshape splits dimension {self.dimension} of {source} into chunks of "
-                f"{self.chunk}: expected a static dimension that is a multiple"
+                f"{self.chunk}: expected a static multiple of {self.chunk}"
             )
         if self.pad is None and self.chunk > 1:
             raise ShapeError(

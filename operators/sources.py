@@ -33,7 +33,7 @@ class Metadata(Operator):
         output: [1, *values.shape] of 1x1 tiles.
 
     Timing:
-        Element k is visible at cycle k, or later if its reader delays it.
+        Element k is visible at cycle k, the first one at cycle 1, or later if its reader delays it.
 
     Attributes:
         values: integers of at least 0.
@@ -204,7 +204,7 @@ class Selectors(Operator):
             place = tuple(twice[0].tolist())
             raise ShapeError(
                 f"Selectors names stream {ascending[place]} twice in row {list(place[:-1])}: "
-                "expected each at most once"
+                "expected each stream at most once"
             )
         return (StreamType((1, *choice.shape[:-1]), SelectorType(self.width, choice.shape[-1])),)
 

@@ -121,7 +121,7 @@ class SelectorOf(Function):
         hits = sorted(places.data[0].tolist())
         width = given.width
         if (hits and not 0 <= hits[0] <= hits[-1] < width) or len(set(hits)) < len(hits):
-            raise ValueError(f"streams {hits} are named: expected different numbers below {width}")
+            raise ValueError(f"streams {hits} of a row: expected different numbers below {width}")
         return Selector(tuple(map(int, hits)), width)
 
 

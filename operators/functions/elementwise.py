@@ -417,7 +417,7 @@ def _remainder(x: Array, y: Array) -> Array:
 def _divisor(x: Array, y: Array) -> Array:
     """Return ``y``; refuse a whole division by 0, for which numpy gives 0."""
     if is_whole(x) and is_whole(y) and not np.all(y):
-        raise ValueError("a whole number is divided by 0: expected another divisor")
+        raise ValueError("a whole number is divided by 0: expected a divisor other than 0")
     return y
 
 

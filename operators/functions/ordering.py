@@ -415,7 +415,7 @@ def _checked(places: Array, count: int) -> Array:
     where: Array = places.astype(np.int64)
     if where.size and not -count <= int(where.min()) <= int(where.max()) < count:
         raise ValueError(
-            f"places {where.min()} to {where.max()} of a dimension are named: expected "
-            f"{-count} to {count - 1}"
+            f"a tensor names places {where.min()} to {where.max()} of a dimension: "
+            f"expected {-count} to {count - 1}"
         )
     return where

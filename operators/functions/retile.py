@@ -323,7 +323,8 @@ class SplitTiles(Split):
             isinstance(size, int) and size % part for size, part in sizes
         ):
             raise ShapeError(
-                f"SplitTiles cuts {tile} into {self.rows}x{self.cols}: expected a divisor of each"
+                f"SplitTiles cuts {tile} into {self.rows}x{self.cols}: "
+                "expected divisors of its rows and columns"
             )
         down, across = (ceil_div(size, part) for size, part in sizes)
         if is_ragged(across):
@@ -339,7 +340,9 @@ class SplitTiles(Split):
     def apply(self, tile: Tile) -> list[Element]:
         rows, cols = self.rows, self.cols
         if tile.rows % rows or tile.cols % cols:
-            raise ValueError(f"{tile} is cut into {rows}x{cols}: expected a divisor of each")
+            raise ValueError(
+                f"{tile} is cut into {rows}x{cols}: expected divisors of its rows and columns"
+            )
         parts: list[Element] = []
         for top in range(0, tile.rows, rows):
             if not tile.cols:

@@ -173,7 +173,7 @@ class Pointwise(Step):
         function = NUMBERS[self.name]
         if limits(self.dtype) is not None and all(map(is_whole, values)):
             if function.bits is None:
-                raise ValueError(f"{self.name} gives integers of integers: expected real numbers")
+                raise ValueError(f"{self.name} gives integers: expected floating-point numbers")
             bits = function.bits(*(largest(value).bit_length() for value in values))
             values = roomy(1 << min(bits, 64), *values)
         elif function.rounds_each:
@@ -287,7 +287,7 @@ def _size(sizes: set[Dim]) -> Dim:
     first, *others = sizes or {1}
     for other in others:
         if same(first, other) is False:
-            raise ShapeError(f"a step joins sizes {first} and {other}: expected equal ones, or 1")
+            raise ShapeError(f"a step joins sizes {first} and {other}: expected equal sizes, or 1")
     return first
 
 

@@ -334,8 +334,7 @@ class LoadPieces(Pieces):
 
     @override
     async def run(self, ports: Ports) -> None:
-        (shape,) = self.shapes
-        sizes = tuple(int(str(size)) for size in shape)
+        (sizes,) = self.shapes
         tile, unit, sink = self.tile(), ports.unit, ports.sink
         size = tile.rows * row_bytes(tile.cols, tile.dtype)
         ports.announce(1, size, range(math.prod(sizes)))

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from typing_extensions import override
 
-from fabric import Dim, Stream, StreamType, Tile, TileType
+from fabric import Stream, StreamType, Tile, TileType
 from fabric.extend import ComputeOperator, Costs, Operator, Ports, Wiring
 from operators.functions.arithmetic import narrow
 from operators.functions.base import Function
@@ -43,7 +43,7 @@ _FREED: Final = Tile(1, 1, FREED.dtype)
 class Pieces(Operator):
     """An operator on pieces; its outputs have the given ``shapes``."""
 
-    shapes: tuple[tuple[Dim, ...], ...]
+    shapes: tuple[tuple[int, ...], ...]
     piece: TileType
 
     def __call__(self, *streams: Stream) -> tuple[Stream, ...]:

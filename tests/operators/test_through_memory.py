@@ -70,9 +70,9 @@ def test_matrix_has_the_tiles_of_its_layout(data: st.DataObject) -> None:
 
 
 def test_matrix_of_uneven_rows_is_refused() -> None:
-    with pytest.raises(ShapeError, match="expected rows of equal distance"):
+    with pytest.raises(ShapeError, match="expected equally spaced rows"):
         op.matrix_of(Layout.tiled((2, 4, 6), (2, 2, 6)))
-    with pytest.raises(ShapeError, match="expected rows of equal distance"):
+    with pytest.raises(ShapeError, match="expected equally spaced rows"):
         op.matrix_of(Layout((8, 8), (1, 4), (), (), (), (0, 2)))
 
 

@@ -102,7 +102,7 @@ COST: list[tuple[Any, tuple[tuple[int, int], ...], int, int | None]] = [
     (op.RetileCol(), ((3, 4),), 0, 0),
 ]
 
-# Functions that hold their second operand, and 16 numbers for each column of the first.
+# Functions that hold their second operand, and 16 bytes for each column of the first.
 HOLDING = {"Matmul", "MatmulSum", "AttentionScores"}
 
 
