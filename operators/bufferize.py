@@ -8,7 +8,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple, TypeAlias
 
@@ -362,7 +362,7 @@ class Streamify(Operator):
             buffers.take()
             drop(buffer, unit.now)
 
-    def _reading(self, ports: Ports, buffer: BufferReference) -> Sequence[_Read]:
+    def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[_Read]:
         """Return the elements of one reading; the last one closes all its dimensions."""
         elements: list[_Read] = [*buffer.elements]
         for number, address in buffer.allocation.spilled.items():
@@ -375,10 +375,7 @@ class Streamify(Operator):
         assert isinstance(buffer_type, BufferType)
         if len(elements) != product(buffer_type.shape):
             raise ports.failure(f"a buffer of size {len(elements):,}: expected {buffer_type}")
-        return [
-            (Empty(empty or 0) if item is None else elements[item][0], stop)
-            for item, stop, empty in View(self.shape, self.strides, self.offset)
-        ]
+        return _Reading(elements, View(self.shape, self.strides, self.offset))
 
 
 class _Spilled(NamedTuple):
@@ -392,6 +389,18 @@ _Read: TypeAlias = tuple[Value | _Spilled, int]
 """An element of a buffer, or its counterpart in off-chip memory."""
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """The elements of a buffer along a view, which may be too long for a list."""
+
+    elements: Sequence[_Read]
+    view: View
+
+    def __iter__(self) -> Iterator[_Read]:
+        for item, stop, empty in self.view:
+            yield Empty(empty or 0) if item is None else self.elements[item][0], stop
+
+
 def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
     """Return a loop over the trips of one of ``loops`` as a loop over the tensor."""
     if loop.dim is None or loops[loop.dim].dim is None:
@@ -399,7 +408,7 @@ def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
     return Loop(loop.trips, loop.step * loops[loop.dim].step, loops[loop.dim].dim)
 
 
-async def _read(ports: Ports, reading: Sequence[_Read], inner: int, last_stop: int) -> None:
+async def _read(ports: Ports, reading: Iterable[_Read], inner: int, last_stop: int) -> None:
     """Send one reading of ``inner`` dimensions; its end closes ``last_stop`` dimensions."""
     for element, stop in reading:
         value, level = element, last_stop if stop == inner else stop

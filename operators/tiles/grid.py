@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +40,9 @@ def positions(shape: Sequence[int]) -> Iterator[Position]:
     walked = tuple(shape) if outer is None else tuple(shape[:outer])
     empty = None if outer is None else len(shape) - 1 - outer
     closed_always = 0 if empty is None else empty + 1
-    for place in itertools.product(*map(range, walked)):
+    strides = row_major_strides(walked)
+    for flat in range(math.prod(walked)):  # no lists: a dimension may have 2**40 elements
+        place = tuple(flat // stride % size for size, stride in zip(walked, strides, strict=True))
         closing = 0
         for size, index in zip(reversed(walked), reversed(place), strict=True):
             if index != size - 1:
