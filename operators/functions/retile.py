@@ -37,6 +37,13 @@ class _Retile(Reduction):
     keeps_placement: ClassVar = True
 
     @override
+    def infer(self, group: Dim, *inputs: TileType) -> TileType:
+        sizes = [inputs[0].rows, inputs[0].cols]
+        sizes[self.axis] = group * sizes[self.axis]
+        rows, cols = sizes
+        return TileType(rows, cols, inputs[0].dtype)
+
+    @override
     def start(self, result: TileType, functional: bool) -> State:
         return []
 
@@ -106,11 +113,6 @@ class RetileRow(_Retile):
             tile[dim] *= trips
         return Layout.of_loops(layout.shape, tile, layout.start, outer)
 
-    @override
-    def infer(self, group: Dim, *inputs: TileType) -> TileType:
-        (tile,) = inputs
-        return TileType(group * tile.rows, tile.cols, tile.dtype)
-
 
 @dataclass(frozen=True)
 class RetileCol(_Retile):
@@ -145,11 +147,6 @@ class RetileCol(_Retile):
                 return "it puts tiles beside each other that are not so in the tensor"
             tile[last] *= trips
         return Layout.of_loops(layout.shape, tile, layout.start, outer)
-
-    @override
-    def infer(self, group: Dim, *inputs: TileType) -> TileType:
-        (tile,) = inputs
-        return TileType(tile.rows, group * tile.cols, tile.dtype)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 5.5; FlashAttenti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -147,8 +147,10 @@ class Attention(Kernel):
         tiles = [visits.tiles[task] for task in own]
         streams = iter(computed)
         keys, values = (
-            Reader(f"{name}_{what}", heads, own, tiles, self._sizes).read(rows, _of(rows, streams))
-            for what, rows in (("keys", self._keys), ("values", self._values))
+            Reader(f"{name}_{what}", heads, own, tiles, self._sizes).read(
+                parts, [next(streams) if part.is_computed else None for part in parts]
+            )
+            for what, parts in (("keys", self._keys), ("values", self._values))
         )
         masks = [visits.masks[task] for task in own]
         values = values.assume(*keys.shape)  # [1, tasks, n] of N x e
@@ -194,11 +196,6 @@ def heads_layout(heads: Heads, columns: int) -> Layout:
         map=(0, 2, 1, 1),
     )
     return layout.nested([loop for loop in layout.loops if loop.trips > 1])
-
-
-def _of(rows: Sequence[Rows], computed: Iterator[Stream]) -> list[Stream | None]:
-    """Return the stream of each computed part; None for a part in off-chip memory."""
-    return [next(computed) if each.is_computed else None for each in rows]
 
 
 def plan_attention(

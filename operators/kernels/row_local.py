@@ -106,7 +106,9 @@ def placed(
     ``places`` and ``broadcasts`` are as in ``rearranged``.
     """
     for axis in broadcasts:
-        places = _single(places, axis)
+        first = places.take([0], axis)
+        if (places == first).all():
+            places = first
     rows, cols = places.shape
     flat = places.reshape(-1)
     in_order = np.array_equal(flat, np.arange(tile.rows * tile.cols))
@@ -114,9 +116,3 @@ def placed(
         return None
     at = None if in_order else tuple(flat.tolist())
     return Placed((value,), tile.dtype, rows, cols, at)
-
-
-def _single(places: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
-    """Return the first row (axis 0) or column (axis 1) if all are equal to it."""
-    first = places.take([0], axis)
-    return first if (places == first).all() else places

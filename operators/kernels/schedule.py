@@ -228,7 +228,9 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
             failures.append(error)
             continue
         at_least = lower_bounds(program).at_least["cycles"]
-        tried.append(_Tried(candidate, program, at_least, _elements(program)))
+        types = [stream for node in program.nodes for stream in node.input_types]
+        elements = sum(number_of(program, stream.count) or 0 for stream in types)
+        tried.append(_Tried(candidate, program, at_least, elements))
     if not tried:
         raise failures[0]
     reports = dict(_runs(tried))
@@ -281,8 +283,3 @@ def _sized(chosen: _Tried, report: Report | None) -> str:
         if channel.peak_occupancy < program.depth_of(option):
             program.deepen(option, max(1, channel.peak_occupancy))
     return "channels as deep as a run has filled them"
-
-
-def _elements(program: Program) -> int:
-    types = [stream for node in program.nodes for stream in node.input_types]
-    return sum(number_of(program, stream.count) or 0 for stream in types)
