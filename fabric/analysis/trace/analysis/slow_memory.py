@@ -48,18 +48,11 @@ class SlowMemory:
     findings: tuple[str, ...]
 
     def sheet(self, shown: int) -> Sheet:
-        rows = [
-            (
-                unit.name,
-                unit.hbm_cycles,
-                unit.requests,
-                f"{unit.queued_cycles:,.1f}",
-                f"{unit.waiting_cycles:,.1f}",
-                f"{unit.serving_cycles:,.1f}",
-                f"{unit.conflict_percent:.1f}",
-            )
-            for unit in self.units
-        ]
+        rows = []
+        for unit in self.units:
+            cycles = (unit.queued_cycles, unit.waiting_cycles, unit.serving_cycles)
+            means = (f"{mean:,.1f}" for mean in (*cycles, unit.conflict_percent))
+            rows.append((unit.name, unit.hbm_cycles, unit.requests, *means))
         note = ", cycles of a request on average: outside of the window, in it, and being served"
         yield Title("Why the HBM was slow", note)
         titles = ("unit", Cause.HBM.label, "requests", "outside", "in it", "served", "conflicts, %")

@@ -254,14 +254,10 @@ FORMS: Final[dict[str, dict[str, Form]]] = {
 
 def selected(form: str, file: str) -> str:
     """Return SQL for the rows of a file, with nulls; it fails at a row that no run writes."""
-    columns = {f'"{name}"': column for name, column in FORMS[form].items()}
-    tests = " ".join(
-        f"WHEN ({column.condition.format(name)}) IS NOT TRUE "
-        f"THEN error('a {name[1:-1]} in it is invalid')"
-        for name, column in columns.items()
-    )
-    values = (
-        f"nullif({name}, {column.null}) AS {name}" if column.null else name
-        for name, column in columns.items()
-    )
-    return f"(SELECT {', '.join(values)} FROM {file} WHERE CASE {tests} ELSE true END)"
+    tests, values = [], []
+    for name, column in FORMS[form].items():
+        cell = f'"{name}"'
+        invalid = f"({column.condition.format(cell)}) IS NOT TRUE"
+        tests.append(f"WHEN {invalid} THEN error('a {name} in it is invalid')")
+        values.append(f"nullif({cell}, {column.null}) AS {cell}" if column.null else cell)
+    return f"(SELECT {', '.join(values)} FROM {file} WHERE CASE {' '.join(tests)} ELSE true END)"
