@@ -220,12 +220,12 @@ def check_alike(programs: Mapping[str, Program]) -> None:
 
 def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], dict[str, Each]]:
     """Return the inputs to find depths for, and the ``count`` held-out ones to test them with."""
-    names = list(points)
-    apart = {names[index] for index in held_out_places(len(names), count, f"--hold-out {count}")}
-    return (
-        {name: point for name, point in points.items() if name not in apart},
-        {name: point for name, point in points.items() if name in apart},
-    )
+    places = held_out_places(len(points), count, f"--hold-out {count}")
+    chosen: dict[str, Each] = {}
+    tested: dict[str, Each] = {}
+    for place, (name, point) in enumerate(points.items()):
+        (tested if place in places else chosen)[name] = point
+    return chosen, tested
 
 
 def _only(options: Mapping[str, Sequence[str]], one: str, other: str) -> list[str]:

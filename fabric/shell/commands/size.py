@@ -113,10 +113,10 @@ def command(
     if output is not None and not output.parent.is_dir():
         raise ConfigurationError(f"{output}: there is no folder {output.parent}: expected a folder")
     with program_prints(as_json=as_json):
-        inputs, apart = _inputs(program, parameters, hardware_file, over, hold_out, fields)
+        inputs, held_out = _inputs(program, parameters, hardware_file, over, hold_out, fields)
         watched = sys.stdout.isatty() and sys.stderr.isatty()
         notify = (lambda text: tell(f"fabric: {text}")) if watched else None
-        size_options = SizeOptions(held_out=apart, notify=notify, **choices, **options)
+        size_options = SizeOptions(held_out=held_out, notify=notify, **choices, **options)
         sizing = find_depths(inputs, size_options)
     if as_json:
         print_json({**fields, "status": "sized", **sizing.as_json(), "error": None})

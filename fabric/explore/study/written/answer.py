@@ -117,16 +117,16 @@ def held_out_table(result: StudyResult) -> Table:
     rows: list[tuple[object, ...]] = []
     order = {index: place for place, index in enumerate(best_table(result).indices)}
     held_out = sorted(result.held_out, key=lambda each: order[each.index])
-    for apart in held_out:
-        design = (apart.index, *setting_cells(apart.setting))
+    for outcome in held_out:
+        design = (outcome.index, *setting_cells(outcome.setting))
         for name in result.study.shown:
-            before, after = metric(result.by_design[apart.index], name), metric(apart, name)
+            before, after = metric(result.by_design[outcome.index], name), metric(outcome, name)
             ratio = _ratio_text(after, before)
-            value = apart.ended if after is None else rounded(after)
+            value = outcome.ended if after is None else rounded(after)
             broken = [
                 str(each)
                 for each in result.study.conditions
-                if each.metric == name and after is not None and not each.holds(apart)
+                if each.metric == name and after is not None and not each.holds(outcome)
             ]
             note = f"breaks {' and '.join(broken)}" if broken else ""
             rows.append((*design, str(label(name)), rounded(before), value, ratio, note))
@@ -283,9 +283,9 @@ def _runs(result: StudyResult) -> str:
     parts = [f"{made - number['held_out']:,} made", f"{number['spared']:,} spared"]
     if missing := number["total"] + number["held_out"] - made - number["spared"]:
         parts.append(f"{missing:,} not made")
-    apart = f"; {number['held_out']:,} more on inputs held out" if number["held_out"] else ""
+    held_out = f"; {number['held_out']:,} more on inputs held out" if number["held_out"] else ""
     resumed = f"; {number['resumed']:,} from earlier sessions" if number["resumed"] else ""
-    return f"Of {counted(number['total'], 'run')}: {', '.join(parts)}{apart}{resumed}"
+    return f"Of {counted(number['total'], 'run')}: {', '.join(parts)}{held_out}{resumed}"
 
 
 def caveats(result: StudyResult) -> Iterator[str]:

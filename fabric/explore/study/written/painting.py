@@ -126,8 +126,8 @@ def _slanted(figure: Figure) -> bool:
 def _slant(axes: Axes, labels: Sequence[Text], height: float) -> None:
     """Slant ``labels``, or turn them upright and hide those that overlap; ``height`` in pixels."""
     places = [axes.transData.transform((each.get_position()[0], 0))[0] for each in labels]
-    apart = height / math.sin(math.radians(_SLANT_DEGREES))
-    fits = all(right - left >= apart for left, right in pairwise(places))
+    room = height / math.sin(math.radians(_SLANT_DEGREES))
+    fits = all(right - left >= room for left, right in pairwise(places))
     axes.tick_params(axis="x", rotation=_SLANT_DEGREES if fits else 90)
     vertical, shown = "baseline" if fits else "center", -math.inf
     for place, text in zip(places, labels, strict=True):

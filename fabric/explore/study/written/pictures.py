@@ -305,8 +305,8 @@ def _metric(runs: Sequence[Outcome], name: str) -> _Coordinate:
     between = [
         each for each in locator(ends, few=False).tick_values(least, most) if least < each < most
     ]
-    apart = [each for each in between if _TICK_GAP < height(each) < 1 - _TICK_GAP]
-    ticks = [(height(value), number_text(value)) for value in (*ends, *map(float, apart))]
+    inner = [each for each in between if _TICK_GAP < height(each) < 1 - _TICK_GAP]
+    ticks = [(height(value), number_text(value)) for value in (*ends, *map(float, inner))]
     heights = {index: height(value) for index, value in values.items()}
     return _Coordinate(title, heights, ticks)
 

@@ -207,8 +207,8 @@ def _study_values(result: StudyResult) -> list[tuple[str, str]]:
         (f"{name}, an input", ", ".join(map(scalar_text, values)))
         for name, values in study.over.values.items()
     ]
-    apart = [study.input_name(place) for place in sorted(study.held_out)]
-    rows += [("held out", "; ".join(apart))] if apart else []
+    held_out = [study.input_name(place) for place in sorted(study.held_out)]
+    rows += [("held out", "; ".join(held_out))] if held_out else []
     return rows
 
 
@@ -267,13 +267,13 @@ def _strip(
 
     lines = []
     for index, value in row:
-        apart = study.is_held_out(index)
-        top, bottom = (_HEIGHT - 6, _HEIGHT) if apart else (2, _HEIGHT - 7)
-        colour = "var(--other)" if apart else "var(--front)"
-        held_out = ", held out" if apart else ""
+        held_out = study.is_held_out(index)
+        top, bottom = (_HEIGHT - 6, _HEIGHT) if held_out else (2, _HEIGHT - 7)
+        colour = "var(--other)" if held_out else "var(--front)"
+        note = ", held out" if held_out else ""
         lines.append(
             f'<path d="M{place(value)} {top}V{bottom}" style="stroke:{colour};stroke-width:1.5">'
-            f"<title>{text(study.input_name(index))}{held_out}: {number_text(value)}</title></path>"
+            f"<title>{text(study.input_name(index))}{note}: {number_text(value)}</title></path>"
         )
     chosen = [value for index, value in row if not study.is_held_out(index)]
     summary = ""
