@@ -32,7 +32,6 @@ def study(
     tiles: Sequence[int] = (4, 8, 16),
     regions: Sequence[int] = (8, 4, 2),
 ) -> Study:
-    """Return the study of a layer with static tiles of ``tiles`` rows and dynamic ones."""
     tilings = grid(tiling=["static"], tile_n=tiles) + grid(tiling=["dynamic"])
     return Study(
         program=PROGRAMS / "moe.py",
@@ -59,7 +58,7 @@ def study(
 
 
 def swapped_pairs(found: Findings) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield the pairs of designs with another order on banks, by what the designs share."""
+    """Yield the number of pairs of designs that banks put in another order, by common part."""
     every = [*combinations(both_memories(found), 2)]
     for name, shared in (
         ("tiles, same regions", ("regions",)),
@@ -84,7 +83,6 @@ def swapped_pairs(found: Findings) -> Iterator[tuple[str | int | float, ...]]:
 
 
 def designs(found: Findings) -> Iterator[tuple[str | int | float | None, ...]]:
-    """Yield a row for each design, from the fewest cycles on banks."""
     for flat, banked in sorted(both_memories(found), key=lambda each: each[1].numbers["cycles"]):
         numbers = banked.numbers
         hits, *others = (numbers[f"hbm.row_{end}"] for end in ("hits", "misses", "conflicts"))
@@ -99,6 +97,6 @@ def designs(found: Findings) -> Iterator[tuple[str | int | float | None, ...]]:
 
 
 def both_memories(found: Findings) -> list[tuple[Outcome, Outcome]]:
-    """Return the outcomes of each design that completed on both memories, flat first."""
+    """Return both outcomes of each design that completed on both memories, flat first."""
     pairs = zip(found.matching(**{MODEL: "flat"}), found.matching(**{MODEL: "banked"}), strict=True)
     return [pair for pair in pairs if all(each.status == "completed" for each in pair)]

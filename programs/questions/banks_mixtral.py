@@ -12,5 +12,4 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study of the recorded batch of 64 tokens."""
     return banks.study(MIXTRAL.name, MIXTRAL.recorded, (16,), MIXTRAL.regions)

@@ -12,5 +12,4 @@ from fabric import Study
 
 
 def study() -> Study:
-    """Return the study of the recorded batch of 64 tokens."""
     return banks.study(QWEN.name, QWEN.recorded, (8, 16, 32), QWEN.regions)

@@ -1,4 +1,4 @@
-"""The cost of padding buckets to the fullest if keys are skewed.
+"""The cost of padding buckets to the fullest bucket if keys are skewed.
 
 Run: python -m fabric study programs/questions/hash_buckets.py -o hash_buckets
 """

@@ -1,4 +1,4 @@
-"""Static or dynamic tiles where few vectors are multiplied by each of many matrices?
+"""Are static or dynamic tiles better if few vectors are multiplied by each of many matrices?
 
 Run: python -m fabric study programs/questions/matrix_vector_tiles.py -o matrix_vector_tiles
 """
@@ -18,7 +18,6 @@ DYNAMIC = {"tiling": "dynamic"}
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw what static tiles take over dynamic ones, by batch; a row for each skew."""
     panels = figure.subplots(len(SKEWS), len(COUNTED), squeeze=False)
     figure.set_size_inches(10, 9)
     for row, skew in zip(panels, SKEWS, strict=True):

@@ -1,7 +1,7 @@
 """The loss from choosing a design of Qwen's layer on one batch, and the gain from dynamic tiles.
 
-Every design runs on every recorded batch: nothing is minimised, so nothing is left out. Mixtral's
-layer is ``one_batch_mixtral.py``.
+The study minimises nothing, so every design runs on every recorded batch. ``one_batch_mixtral.py``
+has Mixtral's layer.
 
 Run: python -m fabric study programs/questions/one_batch.py -o one_batch
 """
@@ -21,7 +21,7 @@ from fabric import DesignOutcome, Findings, Study, StudyTable
 MEGABYTE: Final = 2**20
 
 Cycles: TypeAlias = Mapping[int, Sequence[float]]
-"""The cycles of each design with each batch."""
+"""The cycles of each design, batch by batch."""
 
 
 def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Study:
@@ -78,10 +78,10 @@ def chosen_on_one(
             batches = range(len(next(iter(cycles.values()))))
             choices, losses, too_large = [], [], 0
             for batch in batches:
-                there = [design for design in cycles if fits[design][batch]]
-                if not there or not serve:
+                fitting = [design for design in cycles if fits[design][batch]]
+                if not fitting or not serve:
                     continue
-                choice = min(there, key=lambda design: cycles[design][batch])
+                choice = min(fitting, key=lambda design: cycles[design][batch])
                 others = [each for each in batches if each != batch]
                 best = min(mean(of[each] for each in others) for of in serve.values())
                 took = mean(cycles[choice][each] for each in others)
@@ -98,7 +98,6 @@ def chosen_on_one(
 
 
 def gains(findings: Findings, budgets: Sequence[int]) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield the ratio of static to dynamic cycles, by memory."""
     for budget in budgets:
         best: dict[str, int] = {}
         of_best: dict[str, Sequence[float]] = {}
@@ -126,14 +125,14 @@ def _cycles(findings: Findings, tiling: str) -> Cycles:
 
 
 def _numbers(findings: Findings, tiling: str, metric: str) -> Cycles:
-    """Return a metric of each design of a tiling, with each batch."""
-    found: dict[int, list[float]] = {}
-    for each in findings.matching(tiling=tiling):
-        assert isinstance(each, DesignOutcome)
-        values = [run.numbers[metric] for run in each.runs if run.status == "completed"]
-        if len(values) == len(each.runs):
-            found[each.index] = values
-    return found
+    """Return a metric of each design of a tiling that completed with all batches."""
+    numbers: dict[int, list[float]] = {}
+    for outcome in findings.matching(tiling=tiling):
+        assert isinstance(outcome, DesignOutcome)
+        values = [run.numbers[metric] for run in outcome.runs if run.status == "completed"]
+        if len(values) == len(outcome.runs):
+            numbers[outcome.index] = values
+    return numbers
 
 
 def _name(findings: Findings, design: int) -> str:

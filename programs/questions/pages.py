@@ -1,11 +1,11 @@
 """Which page size of a memory unit is best for tiles of any size?
 
-Section 6 of the paper gives dynamic tiles whole pages of a fixed size, with a map from a tile to
-its pages. According to the paper, the map of a unit of 512 KB takes less than 30 KB, about 6 %; the
-size of a page is not given. Here the map has only the number of each page in its unit: the index of
-a tile's entry, and the time of a look-up, are left out. All allocations of the layer take pages,
-also for static tiles. Each page size runs with unlimited memory, in which no allocation waits for a
-page, and with memory units of 8 MiB in all.
+In section 6 of the paper, dynamic tiles take whole pages of a fixed size, with a map from a tile to
+its pages. According to the paper, the map of a unit of 512 KB takes less than 30 KB, about 6 %. The
+paper does not give the size of a page. Here the map has only the number of each page in its unit.
+The index of a tile's entry and the time of a look-up are left out. Static tiles take pages, too.
+Each page size runs with unlimited memory, in which no allocation waits for a page, and with memory
+units of 8 MiB in all.
 
 Run: python -m fabric study programs/questions/pages.py -o pages
 """
@@ -31,13 +31,13 @@ CLAIMED_BYTES = 30_000
 
 
 def map_bytes(page_bytes: int) -> int:
-    """Return the bytes of the map of a whole unit: n numbers of log2(n) bits for n pages."""
+    """Return the bytes of the map of a whole unit, with log2(n) bits for each of n pages."""
     pages = UNIT_BYTES // page_bytes
     return math.ceil(pages * math.log2(pages) / 8)
 
 
 def fragmentation(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
-    """Return the empty part of the pages at their peak, at least, in percent."""
+    """Return a lower bound of the empty part of pages at their peak, in percent."""
     at = {"model": model, "tiling": tiling, PAGE: page_bytes, CAPACITY: None}
     held = findings.value("on_chip_peak_bytes", **at)
     pages = findings.value("on_chip_peak_pages", **at)
@@ -45,7 +45,7 @@ def fragmentation(findings: Findings, model: str, tiling: str, page_bytes: int) 
 
 
 def mapped(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
-    """Return the map of the pages at their peak over the bytes at the peak, in percent."""
+    """Return the bytes of the map over the bytes in pages, both at their peak, in percent."""
     at = {"model": model, "tiling": tiling, PAGE: page_bytes, CAPACITY: None}
     held = findings.value("on_chip_peak_bytes", **at)
     taken = findings.value("on_chip_map_bytes", **at)
@@ -53,7 +53,7 @@ def mapped(findings: Findings, model: str, tiling: str, page_bytes: int) -> floa
 
 
 def slowdown(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
-    """Return the cycles of a run with 8 MiB over the cycles without a limit."""
+    """Return the cycles with 8 MiB of memory over the cycles with unlimited memory."""
     at = {"model": model, "tiling": tiling, PAGE: page_bytes}
     return ratio(findings, "cycles", {**at, CAPACITY: SMALL_BYTES}, {**at, CAPACITY: None})
 
@@ -88,7 +88,6 @@ def rows(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw the empty part of pages, and the size of their map, by the size of a page."""
     panels = figure.subplots(1, len(MODELS), sharey=True, squeeze=False)[0]
     figure.set_size_inches(10, 4)
     for axes, model in zip(panels, MODELS, strict=True):

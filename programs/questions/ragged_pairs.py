@@ -1,7 +1,7 @@
 """The savings of ragged pairs in a dynamic program, and the number of pairs in its loop.
 
-Units of 16 operations a cycle show the width of a wavefront; the paper's units compute every
-wavefront of the studied pairs in one cycle. Every point is verified.
+Units with 16 operations per cycle show the effect of a wavefront's width. The paper's units compute
+every wavefront of these pairs in one cycle. Every point is verified.
 
 Run: python -m fabric study programs/questions/ragged_pairs.py -o ragged_pairs
 """
@@ -20,7 +20,6 @@ UNITS = (16, 4096)
 
 
 def draw_lanes(findings: Findings, figure: Figure) -> None:
-    """Draw how much faster ragged and padded pairs become with more lanes."""
     panels = figure.subplots(1, len(UNITS), sharey=True)
     for axes, unit in zip(panels, UNITS, strict=True):
         series = {}

@@ -1,4 +1,4 @@
-"""The cost of a matrix of all pairs over lists of neighbours in PageRank.
+"""The cost of a matrix of all pairs of vertices, over lists of neighbours, in PageRank.
 
 Run: python -m fabric study programs/questions/rank_updates.py -o rank_updates
 """

@@ -1,7 +1,7 @@
 """Which tiles and how many regions serve every recorded batch of a layer of Qwen3-30B-A3B?
 
-Designs are chosen on half of the batches; the other half is held out. Mixtral's layer is
-``robust_design_mixtral.py``.
+Designs are chosen on half of the batches, and the other half is held out.
+``robust_design_mixtral.py`` has Mixtral's layer.
 
 Run: python -m fabric study programs/questions/robust_design.py -o robust
 """

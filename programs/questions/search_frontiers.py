@@ -1,4 +1,4 @@
-"""The savings of frontiers of any size over a frontier with room for all vertices.
+"""The savings of ragged frontiers, over a frontier with room for all vertices.
 
 Run: python -m fabric study programs/questions/search_frontiers.py -o search_frontiers
 """

@@ -1,9 +1,9 @@
 """Do dynamic tiles, dynamic attention and shared regions keep their gain in a server?
 
-The paper compares isolated batches of 64 and 1,024. Here a server of a whole model takes the
-requests of two production services. At the lowest load it seldom serves two requests at a time, at
-the highest it cannot keep up. Each design has compute units of 1,024 FLOPs a cycle.
-``docs/pages/reference/results.md`` has the answer.
+The paper compares isolated batches of 64 and 1,024. Here a server of a whole model gets the
+requests of two production services. At the lowest load, it seldom serves two requests at a time. At
+the highest load, requests arrive faster than it serves them. Compute units have 1,024 FLOPs per
+cycle. ``docs/pages/reference/results.md`` has the answer.
 
 Run: python -m fabric serve programs/questions/serving.py -o serving
 """
@@ -29,16 +29,16 @@ IN_TURN: Final = "dynamic tiles"
 
 @dataclass(frozen=True)
 class Model:
-    """A model on the fabric, as in the paper's figure 17; there Mixtral's experts share no regions.
+    """A model as in the paper's figure 17, except that Mixtral's experts share regions, too.
 
     Attributes:
-        name: as ``decoder.py`` takes it.
-        shared: regions that share the experts.
+        name: its name in ``decoder.py``.
+        shared: the number of regions if experts share them.
         tile_f: columns of a weight tile of an expert.
         small, large: rows of static tiles that need the memory, or the time, of dynamic tiles.
-        key_heads, heads: of 128 columns.
+        key_heads, heads: the numbers of heads, of 128 columns each.
         measured: designs for which one step of each run is also simulated, to measure errors.
-        rates: requests a second, by trace.
+        rates: requests per second, by trace.
     """
 
     name: str
@@ -106,7 +106,6 @@ MODELS: Final = (
 
 
 def servings() -> list[Serving]:
-    """Return the questions: each model with each trace."""
     return [_serving(model, trace) for model in MODELS for trace in model.rates]
 
 
@@ -132,7 +131,7 @@ def _cost(model: Model, design: str) -> FabricDescription:
             "tile_p": 16,
             "attention_regions": 4,
             "flops_per_cycle": 1024,
-            # With the default of 2, static tiles for 256 tokens of one prompt wait in a loop.
+            # With the default of 2, static tiles for 256 tokens of one prompt deadlock.
             "channel_depth": 1024,
             **model.designs[design],
         },
@@ -146,7 +145,7 @@ def _cost(model: Model, design: str) -> FabricDescription:
         attention_flops_per_pair=4 * 128 * model.heads,
         # A region has a unit for scores and one for weighted sums.
         attention_flops_per_cycle=4 * 2 * 1024,
-        # Both traces use the caches of one, and so the same simulated layers.
+        # Both traces take cache lengths from one trace, so they share the simulated layers.
         spread=DATA / "published/serving/AzureLLMInferenceTrace_conv.csv.gz",
         exact_steps=1 if design in model.measured else 0,
     )

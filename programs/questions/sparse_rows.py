@@ -1,4 +1,4 @@
-"""The savings of ragged rows in products of a sparse matrix, of real graphs and of a power law.
+"""The savings of ragged rows in products of a sparse matrix, for real and power-law graphs.
 
 Run: python -m fabric study programs/questions/sparse_rows.py -o sparse_rows
 """

@@ -20,7 +20,7 @@ COUNTED = {"cycles": "cycles", "off_chip_traffic_bytes": "off-chip traffic"}
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw the cost of headers, by their size; the best static tile, without headers, is dashed."""
+    """Draw the cost of headers by their size, with a dashed line for the best static tile."""
     panels = figure.subplots(len(BATCHES), len(COUNTED), squeeze=False)
     figure.set_size_inches(10, 7)
     for row, batch in zip(panels, BATCHES, strict=True):

@@ -1,4 +1,4 @@
-"""Figures 9 and 10 again, with equal compute units and memory that is counted in one way.
+"""Figures 9 and 10 with equal compute units and equally counted memory on both sides.
 
 Run: python -m fabric study programs/studies/equal_resources.py -o equal_resources
 """
@@ -68,15 +68,15 @@ def study() -> Study:
 
 
 def first_speedup(findings: Findings) -> Found:
-    """Return the geometric mean of the speed-ups over the smaller tiles of the first version."""
+    """Return the geometric mean of speed-ups over the smaller static tile of the first version."""
 
     def ratios(flops_per_cycle: int) -> list[float]:
-        found = []
+        speedups = []
         for layer in LAYERS:
             counted = "active experts"
             fixed, ours = designs(findings, layer, counted, counted, flops_per_cycle)
-            found.append(fixed[FIRST_VERSION_TILES[layer.batch][0]].cycles / ours.cycles)
-        return found
+            speedups.append(fixed[FIRST_VERSION_TILES[layer.batch][0]].cycles / ours.cycles)
+        return speedups
 
     return Found(
         (mean(ratios(PUBLISHED_FLOPS)),),
@@ -87,7 +87,7 @@ def first_speedup(findings: Findings) -> Found:
 
 
 def first_saving(findings: Findings) -> Found:
-    """Return a mean of savings, which may be the one in the text."""
+    """Return a geometric mean of savings. The text may mean another one."""
     savings = []
     for layer in LAYERS:
         counted = "active experts"
@@ -105,7 +105,7 @@ def first_saving(findings: Findings) -> Found:
 
 
 def equally(findings: Findings) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each way of giving both sides the same, of each number that has one."""
+    """Yield a row for each comparison and each way of making its resources equal."""
     for text, compare in {**BATCH_64, **BATCH_1024}.items():
         claimed = published_claim(text)
         yield from _ways(text, claimed.value, claimed.value, compare(findings))
@@ -114,18 +114,18 @@ def equally(findings: Findings) -> Iterator[tuple[str, ...]]:
 
 
 def _ways(what: str, published: str, form: str, found: Found) -> Iterator[tuple[str, ...]]:
-    told = Printed.parse(form).told
+    text = Printed.parse(form).told
     for how, value in found.equal.items():
-        yield what, published, told(found.values), how, told([value])
+        yield what, published, text(found.values), how, text([value])
 
 
 def draw(findings: Findings, figure: Figure) -> None:
     figure.set_size_inches(9.5, 8.5)
     panels = figure.subplots(2, 2).flat
     for axes, layer in zip(panels, LAYERS, strict=True):
-        # All of Mixtral's experts get tokens.
-        both = slice(None) if layer.idle_experts else slice(None, None, 2)
-        statics = {f"static tiles, {each}": each for each in list(MEMORY)[both]}
-        draw_layer(axes, findings, layer, statics, STARS[both])
+        # All experts of Mixtral get tokens, so counting active experts only is the same.
+        shown = slice(None) if layer.idle_experts else slice(None, None, 2)
+        statics = {f"static tiles, {counted}": counted for counted in list(MEMORY)[shown]}
+        draw_layer(axes, findings, layer, statics, STARS[shown])
     handles = axes.get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=2)

@@ -45,7 +45,6 @@ def study() -> Study:
 
 
 def correlation(findings: Findings) -> Found:
-    """Return the correlation of our cycles with the hardware's."""
     pairs = [
         (number(findings, "cycles", **each.setting), each.value)
         for each in camera_ready.hdl()
@@ -79,7 +78,7 @@ def draw(findings: Findings, figure: Figure) -> None:
 
 
 def placed(values: Iterable[Published], metric: str, unit: float) -> list[tuple[float, float]]:
-    """Return the place of each tiling and its published value."""
+    """Return the place on the axis and the published value of each tiling."""
     return [
         (SETTINGS.index(each.setting), each.value / unit)
         for each in values

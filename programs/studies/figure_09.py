@@ -1,4 +1,4 @@
-"""Figure 9: static tiles against the dynamic one, mixture-of-experts layers of batch 64.
+"""Figure 9: static tiles and the dynamic tile, mixture-of-experts layers of batch 64.
 
 Run: python -m fabric study programs/studies/figure_09.py -o figure_09
 """

@@ -1,4 +1,4 @@
-"""Figure 10: static tiles against the dynamic one, mixture-of-experts layers of batch 1024.
+"""Figure 10: static tiles and the dynamic tile, mixture-of-experts layers of batch 1024.
 
 Run: python -m fabric study programs/studies/figure_10.py -o figure_10
 """

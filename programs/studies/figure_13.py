@@ -50,7 +50,6 @@ def study() -> Study:
 
 
 def memory_freed(findings: Findings) -> Found:
-    """Return the percentage of memory that shared regions save."""
     freed = {
         counted: 100 * (1 - ratio(findings, metric, "static")) for counted, metric in MEMORY.items()
     }

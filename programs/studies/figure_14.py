@@ -1,4 +1,4 @@
-"""Figure 14: attention, requests handed out dynamically or in turn, by how much their lengths vary.
+"""Figure 14: attention, requests assigned dynamically or in turn, by the variation of lengths.
 
 Run: python -m fabric study programs/studies/figure_14.py -o figure_14
 """

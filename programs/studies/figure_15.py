@@ -1,4 +1,4 @@
-"""Figure 15: attention, requests handed out dynamically or in blocks, by the size of the batch.
+"""Figure 15: attention, requests assigned dynamically or in blocks, by the size of the batch.
 
 Run: python -m fabric study programs/studies/figure_15.py -o figure_15
 """
@@ -50,7 +50,8 @@ def study() -> Study:
 def batch_16(findings: Findings) -> Found:
     """Return the speed-up of dynamic parallelisation with 16 requests.
 
-    These requests are one block, on which one region works; four regions share them dynamically.
+    Coarse parallelisation makes one block of them, so one region works. Dynamically, four regions
+    share them.
     """
     in_turn = _speedup(findings, BLOCK, "interleaved")
     return Found(
@@ -68,7 +69,7 @@ def _speedup(findings: Findings, requests: int, static: str = "coarse") -> float
 
 
 def _earlier() -> Iterator[Published]:
-    """Yield the earlier runs of the whole batch."""
+    """Yield the values of earlier runs, which have the whole batch."""
     for each in published_attention([TRACE_15], STRATEGIES):
         yield replace(each, setting={**each.setting, "requests": 64})
 

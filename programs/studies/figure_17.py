@@ -1,6 +1,6 @@
-"""Figure 17: a layer of a whole decoder with all three optimisations, and static ones.
+"""Figure 17: a layer of a whole decoder with all three optimisations, and static layers.
 
-The authors publish bars and nothing else. The assumptions are in ``decoders/points.py``;
+The authors publish only bars. ``decoders/points.py`` has our assumptions,
 ``long/figure_17_assumptions.py`` varies them, and ``long/whole_models.py`` runs every layer.
 
 Run: python -m fabric study programs/studies/figure_17.py -o figure_17

@@ -1,4 +1,4 @@
-"""Figure 21: three ways to hand requests to regions, by the batch and how much lengths vary.
+"""Figure 21: three ways to assign requests to regions, by the batch and the variation of lengths.
 
 Run: python -m fabric study programs/studies/figure_21.py -o figure_21
 """
@@ -50,7 +50,7 @@ def study() -> Study:
 def over_coarse(findings: Findings) -> Found:
     """Return the mean speed-up of dynamic over coarse parallelisation.
 
-    With a batch of 16 requests coarse parallelisation makes one block, on which one region works.
+    Coarse parallelisation makes one block of a batch of 16 requests, so one region works.
     """
     shared = [each for each in TRACES if each.batch > BLOCK]
     return Found(
@@ -64,7 +64,6 @@ def over_coarse(findings: Findings) -> Found:
 
 
 def over_both(findings: Findings) -> Found:
-    """Return the mean speed-up of dynamic over both static parallelisations."""
     ratios = [
         each
         for strategy in ("coarse", "interleaved")

@@ -1,16 +1,16 @@
 """The cost of a floor plan: Qwen's and Mixtral's layers of 64 tokens, and attention of 64 requests.
 
 The paper has no network: each of its channels takes one cycle, wherever its units are. Here units
-are on a mesh with at least one site per unit: 48 x 48 for Qwen's layer, 13 x 13 for Mixtral's, 14 x
-14 for attention. A hop takes one cycle. Sites are found by ``place``, drawn, or given row by row.
-With links without limits only distance costs cycles. With links, and ways into and out of a site,
-of 256, 128 and 64 bytes a cycle congestion does, too. With all units on one site the mesh is the
-paper's fabric, the base of every cost.
+are on a mesh with at least one site per unit: 48 x 48 for Qwen's layer, 13 x 13 for Mixtral's, and
+14 x 14 for attention. A hop takes one cycle. Sites are found by ``place``, random, or assigned row
+by row. With unlimited links, only distance costs cycles. With links and injection of 256, 128 and
+64 bytes per cycle, congestion costs cycles, too. With all units on one site, the mesh is the
+paper's fabric, and costs are relative to this.
 
 Every compute unit of a layer has 4096 FLOPs per cycle, static tiles have 16, 32 or 64 rows, and
-routings and cache lengths are from figures 9 and 15. With the narrowest links ``place`` and random
-sites have three seeds, 0 to 2; otherwise the seed is 0. The same program on other sites sends its
-memory requests in another order: differences of a percent have no other cause than that.
+routings and cache lengths are from figures 9 and 15. With the narrowest links, ``place`` and random
+sites have three seeds, 0 to 2. Otherwise the seed is 0. On other sites, a program sends its memory
+requests in another order, which alone may change cycles by a percent.
 
 Run: python -m fabric study programs/studies/floor.py --jobs 1 -o floor
 """
@@ -34,7 +34,7 @@ INJECTION: Final = "hardware.network.injection_bytes_per_cycle"
 COLUMNS: Final = "hardware.network.columns"
 ROWS: Final = "hardware.network.rows"
 WIDTHS: Final = (None, 256, 128, 64)
-"""Bytes a cycle; None for links that nothing limits."""
+"""Bytes per cycle of links; None for unlimited links."""
 
 NARROWEST: Final = 64
 SEEDS: Final = (0, 1, 2)
@@ -50,8 +50,8 @@ class Workload:
     """A placed workload.
 
     Attributes:
-        side: columns of its mesh, and rows.
-        designs: parameters of each, by name; the last is the paper's proposal.
+        side: columns and rows of its mesh.
+        designs: the parameters of each design, by name. The last is the paper's proposal.
     """
 
     title: str
@@ -73,7 +73,7 @@ class Workload:
         width: int | None = None,
         seed: int = 0,
     ) -> float:
-        """Return the cycles of a design with these sites and links; NaN if missing."""
+        """Return the cycles of a design for a placement and links; NaN if the run is missing."""
         setting = {**self.fixed, **self.designs[design]}
         return found(
             findings, "cycles", **setting, placement=placement, placement_seed=seed, **{LINK: width}
@@ -82,12 +82,11 @@ class Workload:
     def advantage(
         self, findings: Findings, design: str, placement: str, width: int | None = None
     ) -> float:
-        """Return the cycles of a design over the dynamic design's, on equal floors."""
+        """Return the cycles of a design over the cycles of the dynamic design, placed equally."""
         other = self.cycles(findings, design, placement, width)
         return other / self.cycles(findings, DYNAMIC, placement, width)
 
     def bare(self, findings: Findings, design: str) -> float:
-        """Return the cycles of a design without distance and without congestion."""
         return self.cycles(findings, design, "together")
 
 
@@ -190,7 +189,6 @@ def study() -> Study:
 
 
 def costs(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield the additional cycles of each design in percent, by its sites and its links."""
     for workload in WORKLOADS:
         for design in workload.designs:
             bare = workload.bare(findings, design)
@@ -203,7 +201,7 @@ def costs(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def savings(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield the savings of found sites on narrow links."""
+    """Yield the savings of sites from ``place`` with narrow links."""
     for workload in WORKLOADS:
         for design in workload.designs:
             placed = _seeds(findings, workload, design, "place")
@@ -219,7 +217,7 @@ def savings(findings: Findings) -> Iterator[tuple[object, ...]]:
 
 
 def advantages(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield the cycles of each static design over the dynamic one's, on equal floors."""
+    """Yield the cycles of each static design over those of the dynamic design, placed equally."""
     for workload in WORKLOADS:
         for design in workload.designs:
             if design == DYNAMIC:
@@ -247,7 +245,6 @@ def _span(values: list[float], form: str = ".2f") -> str:
 
 
 def draw(findings: Findings, figure: Figure) -> None:
-    """Draw the cycles of two designs of each workload by the width of links."""
     figure.set_size_inches(11, 4.2)
     panels = figure.subplots(1, len(WORKLOADS), squeeze=False)[0]
     styles = {"place": "-", "random": ":", "rows": "--"}

@@ -20,10 +20,10 @@ from fabric import Findings, Picture, Study, StudyTable, geometric, grid
 
 def _cycles(values: Iterable[Published]) -> dict[tuple[int, int], int]:
     """Return cycles by rows and columns of a tile."""
-    tilings = [each for each in values if each.metric == "cycles"]
     return {
         (int(each.setting["tile_batch"]), int(each.setting["tile_inter"])): each.value
-        for each in tilings
+        for each in values
+        if each.metric == "cycles"
     }
 
 
@@ -74,13 +74,12 @@ def _off(cycles: float, tiling: tuple[int, int]) -> float:
 
 
 def beside(findings: Findings) -> list[tuple[str, ...]]:
-    """Return a row for each tiling, and one of means."""
     table = []
     errors: dict[str, list[float]] = {"simulator": [], **{way: [] for way in WAYS}}
     for tiling, printed in PRINTED.items():
         cycles = [SIMULATED[tiling], *(_found(findings, tiling, each) for each in WAYS.values())]
-        for each, who in zip(cycles, errors.values(), strict=True):
-            who.append(_off(each, tiling))
+        for each, of_source in zip(cycles, errors.values(), strict=True):
+            of_source.append(_off(each, tiling))
         cells = [f"{each:,.0f} ({_off(each, tiling):.1f} %)" for each in cycles]
         table.append((f"{tiling[0]} x {tiling[1]}", f"{printed:,}", *cells))
     means = [

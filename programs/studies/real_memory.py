@@ -1,16 +1,16 @@
-"""Figures 9, 10 and 12 to 15 on a memory that has banks, beside the flat one of the same peak.
+"""Figures 9, 10 and 12 to 15 on a memory with banks and on a flat memory of the same peak.
 
-The paper's memory gives its 1,024 bytes a cycle for any requests. Here every design runs on that
-memory and on HBM2 (2000 Mbps, 32 channels: 1,024 bytes a cycle at best, addresses interleaved with
-hash, refresh on). The figures' claims that involve cycles are computed on both. These points of the
-figures run: of batch 64 all; of batch 1024 the static tiles in the text and the fastest ones
-(Mixtral from 128 rows on, Qwen 64 to 256); figures 12 to 14 whole; of figure 15 the batches of 16
-and 64. Channels are as deep as in the figures.
+The paper's memory gives 1,024 bytes per cycle for any requests. Here every design runs on that
+memory and on HBM2 (2000 Mbps, 32 channels: at most 1,024 bytes per cycle, addresses interleaved
+with hash, refresh on). The claims of the figures that involve cycles are computed on both memories.
+All points of batch 64 and of figures 12 to 14 run. Of batch 1024, the static tiles in the text and
+the fastest static tiles run (Mixtral from 128 rows on, Qwen 64 to 256), and of figure 15 the
+batches of 16 and 64. Channels are as deep as in the figures.
 
-Variations of Qwen's layer of batch 64 show the causes: its weights in other tiles, its tensors at
-other places, the memory with another mapping, scheduler or window, or with fewer and wider
-channels, all of the same peak. Mixtral's weights lie multiples of 16 MiB apart; its layer is placed
-otherwise, too.
+Variations of Qwen's layer of batch 64 show the causes: weights in other tiles, tensors at other
+addresses, and memories of the same peak with another mapping, scheduler or window, or with fewer
+and wider channels. The weights of Mixtral start at multiples of 16 MiB, so its layer runs with
+other addresses, too.
 
 Run: python -m fabric study programs/studies/real_memory.py -o real_memory
 """

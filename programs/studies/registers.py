@@ -2,8 +2,8 @@
 
 The workloads of ``real_memory.py`` run on the paper's hardware, on ``wires``, on ``registered``,
 and on ``wires`` with each rule of ``registered`` alone. A rule may also change the order in which
-loads compete for the HBM, or tiles arrive at a shared region; this costs or saves cycles. So
-``wires`` and ``registered`` run with 4,096 HBM channels instead of 32, too.
+loads compete for the HBM, or in which tiles arrive at a shared region, which costs or saves cycles.
+So ``wires`` and ``registered`` also run with 4,096 HBM channels instead of 32.
 
 Run: python -m fabric study programs/studies/registers.py -o registers
 """
@@ -36,7 +36,7 @@ _CHANGES: Final = {
     "the same, 4,096 HBM channels": _MANY,
     "paper to registered": (FLAT, _REGISTERED),
 }
-"""By name, the hardware before and after a change."""
+"""The hardware before and after each change, by the name of the change."""
 _PARTS: Final[Mapping[str, Setting]] = {
     "layers": {"tile_f": 64},
     "layers, shared regions": {"tile_f": 48},

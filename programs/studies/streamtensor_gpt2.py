@@ -1,29 +1,32 @@
-"""GPT-2 (medium) beside StreamTensor's on a board (arXiv 2509.13694v2, section 6).
+"""GPT-2 (medium) on a simulated fabric and on StreamTensor's board (arXiv 2509.13694v2, section 6).
 
-Time to first token is the time for reading the whole prompt. The speed is a decode step's, behind a
-cache of the mean length, the prompt and half of the output. Latency is the first plus the output
-divided by the second, as in StreamTensor. Each is 24 times a layer and once embedding, last norm
-and head, one after the other.
+Time to first token is the time for reading the whole prompt. The speed is that of a decode step
+with a cache of the mean length, which is the prompt and half of the output. Latency is the time to
+first token plus the output divided by the speed, as in StreamTensor. Each time is the sum of 24
+layers, embedding, last norm and head, which run one after the other.
 
-A simulated fabric can show for that board the bytes that have to move, the share of the memory's
+For that board, a simulated fabric can show the bytes that have to move, the share of the memory's
 peak that a dataflow graph of such units reaches, and the result at the board's clock. It cannot
-show the speed of the board's kernels: their tiles, unrolling, channels and traffic are not
-published. Two assumptions change the result by a factor of ten, so both ways are run: a unit moves
-64 bytes a cycle and its loads send one request a cycle, as in the paper of the STeP fabric
-(``narrow``), or 1,024 bytes and 16 requests (``wide``). And these differ:
+show the speed of the board's kernels, whose tiles, unrolling, channels and traffic are not
+published. Two assumptions change the result by a factor of ten, so both are run. In ``narrow``, a
+unit moves 64 bytes per cycle and its loads send one request per cycle, as in the STeP paper. In
+``wide``, these are 1,024 bytes and 16 requests. The fabric and the board also differ in these
+points:
 
-* Weights are of four bits and all else of eight, as StreamTensor's, but floating-point: GPT-2's
-  functions are not defined for integers. Tables of tokens and positions are of eight bits, too.
-* There is one unit for each operator: see ``allocated_flops_per_cycle``. The board has 98,000
-  operations a cycle in all.
-* Layers wait for each other: a layer loads nothing before the previous one has ended.
-* A prompt is read for its keys, values and the logits of its last token. StreamTensor does not say
-  how it reads prompts: its time to first token is about the time of a token for each token read.
-* Tiles of weights have 256 columns: tiles of 64 would be narrowed to 29 for the prime number of
-  50,257 tokens, and narrow tiles keep the head waiting.
-* Joules are the board's 150 W for as long as it takes, an upper bound.
+* Weights have four bits and all other numbers eight, as in StreamTensor, but are floating-point,
+  since GPT-2's functions are not defined for integers. Tables of tokens and positions have eight
+  bits, too.
+* There is one unit for each operator (see ``allocated_flops_per_cycle``). The board has 98,000
+  operations per cycle in all.
+* A layer loads nothing before the previous layer has ended.
+* A prompt is read at once, for its keys, its values and the logits of its last token. StreamTensor
+  does not say how it reads prompts. Its time to first token is about the time of a decode step for
+  each token of the prompt.
+* Tiles of weights have 256 columns. Tiles of 64 would be narrowed to 29, since 50,257 tokens is 29
+  times 1,733, and narrow tiles stall the head.
+* Joules are an upper bound: the board's 150 W for the duration of the run.
 
-Needs the extra torch.
+It needs the extra torch.
 
 Run: python -m fabric study programs/studies/streamtensor_gpt2.py -o streamtensor_gpt2
 """
@@ -58,9 +61,9 @@ class Times:
     """The times for a prompt and equally many generated tokens.
 
     Attributes:
-        first_ms: to the first token.
-        speed: tokens a second, from then on.
-        tokens_per_joule: while tokens are generated.
+        first_ms: the time to the first token.
+        speed: generated tokens per second after the first token.
+        tokens_per_joule: generated tokens per joule after the first token.
     """
 
     first_ms: float
@@ -136,9 +139,8 @@ def _published(size: int) -> list[tuple[str, str, str, str]]:
 
 def _judged(size: int, attribute: str, unit: str, findings: Findings) -> Judgement:
     """Judge a number of StreamTensor beside ours, narrow and wide."""
-    found = [times(findings, fabric, size) for fabric in FABRICS]
-    ended = [each for each in found if each is not None]
-    if len(ended) < len(found):
+    ended = [ended for fabric in FABRICS if (ended := times(findings, fabric, size)) is not None]
+    if len(ended) < len(FABRICS):
         return Judgement("", Verdict.UNPUBLISHED, "A run did not complete.")
     numbers = " to ".join(f"{getattr(each, attribute):.4g}" for each in ended)
     energy = " and ".join(f"{each.tokens_per_joule:.3g}" for each in ended)

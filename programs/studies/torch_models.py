@@ -1,11 +1,11 @@
-"""Six language models of PyTorch, whole ones, on the paper's fabric with a clock and prices.
+"""Six whole language models of PyTorch on the paper's fabric with a clock and prices.
 
-A model reads prompts of 512 tokens, or makes a token for each of 16 requests behind caches of 512.
-Each takes its layers one after the other, equal layers run once and multiplied, and once embedding,
-last norm and head. Weights and activations are of bfloat16. The choices of experts are from
-recorded layers.
+A model reads a prompt of 512 tokens, or makes a token for each of 16 requests with caches of 512.
+Its layers, embedding, last norm and head run one after the other. Equal layers are simulated once
+and multiplied by their number. Weights and activations are bfloat16. The choices of experts are
+from recorded layers.
 
-Needs the extra torch.
+It needs the extra torch.
 
 Run: python -m fabric study programs/studies/torch_models.py -o torch_models
 """
@@ -66,9 +66,9 @@ def study() -> Study:
 
 
 def rates(findings: Findings, model: str, step: str) -> tuple[float, float] | None:
-    """Return tokens a second and per joule, of all requests together; not a number without joules.
+    """Return tokens per second and per joule of all requests together; None if a run failed.
 
-    None if a run did not complete.
+    Tokens per joule are NaN if joules are unknown.
     """
     setting = {"model": model} | STEPS[step]
     batch, context = setting["batch"], setting["context"]

@@ -1,1 +1,1 @@
-"""Shared parts of the studies of programs beyond the paper."""
+"""Parts that studies beyond the paper share."""

@@ -1,4 +1,4 @@
-"""The graphs of the studies, from even numbers of neighbours to very uneven ones."""
+"""The graphs of the studies, from equal to very unequal numbers of neighbours."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ class Layer:
     """A layer of experts.
 
     Attributes:
-        model: as ``moe.py`` takes it.
-        short, long: recorded routings of 64 and of 1,024 tokens.
-        regions: the numbers of regions that share its experts.
+        model: its name in ``moe.py``.
+        short, long: files of recorded routings, of 64 and of 1,024 tokens.
+        regions: the studied numbers of regions.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Layer:
 
     @property
     def fixed(self) -> dict[str, str | int]:
-        """The parameters of all designs; channels are deep enough for shared regions."""
+        """The parameters of all designs. Channels are deep enough for shared regions."""
         return {"model": self.model, "batch": BATCH, "channel_depth": 1024}
 
     @property
@@ -42,13 +42,13 @@ class Layer:
 
     @property
     def designs(self) -> Space:
-        """Static tiles and the dynamic one, each with all numbers of regions."""
+        """Static tiles and the dynamic tile, each with all numbers of regions."""
         tilings = grid(tiling=["static"], tile_n=_TILES) + grid(tiling=["dynamic"])
         return tilings * grid(regions=self.regions)
 
     @property
     def batches(self) -> Space:
-        """The recorded batch of 64, and the recorded 1,024 tokens 64 by 64."""
+        """The recorded batch of 64 tokens, and the recorded 1,024 tokens in batches of 64."""
         firsts = range(0, _LONG, BATCH)
         return zipped(
             routing=[str(_TRACES / self.short), *[str(_TRACES / self.long)] * len(firsts)],

@@ -1,4 +1,4 @@
-"""Studies of the ratio between two forms of a program."""
+"""Studies of the ratio between the static and the dynamic form of a program."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def saving_study(
     """Return a study of the costs of a program's static forms over its dynamic form.
 
     Args:
-        question: of the study.
+        question: the question of the study.
         program: a file in ``programs``.
-        title: of the picture.
-        groups: the parameters of each group of bars, by the group's label.
+        title: the title of the picture.
+        groups: the parameters of each group of bars, by the label of the group.
         static: the parameters of each static form, by the title of its panel.
         dynamic: the parameters of the dynamic form.
         caption: more sentences below the picture.
@@ -72,18 +72,17 @@ def saving_study(
 def by(
     parameter: str, values: Sequence[str | float], name: str = "{}", **fixed: str | float
 ) -> dict[str, Parameters]:
-    """Return the parameters of a group for each value of one parameter, by the group's label."""
+    """Return the parameters of a group for each value of ``parameter``, by the group's label."""
     return {name.format(value): {parameter: value, **fixed} for value in values}
 
 
 def points(settings: Iterable[Parameters]) -> Space:
-    """Return the space of ``settings``, which have the same names."""
     settings = list(settings)
     return zipped({name: [setting[name] for setting in settings] for name in settings[0]})
 
 
 def ratio(findings: Findings, metric: str, more: Values, less: Values) -> float:
-    """Return a metric of one point over the same metric of another, NaN if either has none."""
+    """Return a metric of one point over the same metric of another; NaN if one is missing."""
     above, below = (findings.value(metric, **dict(each)) for each in (more, less))
     return math.nan if above is None or not below else above / below
 
@@ -91,7 +90,7 @@ def ratio(findings: Findings, metric: str, more: Values, less: Values) -> float:
 def savings(
     groups: Mapping[str, Values], static: Mapping[str, Values], dynamic: Values
 ) -> Callable[[Findings, Figure], None]:
-    """Return a picture with a panel for each static form: its numbers over the dynamic form's."""
+    """Return a function that draws, in a panel per static form, its costs over the dynamic form."""
 
     def draw(findings: Findings, figure: Figure) -> None:
         panels = figure.subplots(1, len(static), sharey=True, squeeze=False)[0]
@@ -113,7 +112,7 @@ def savings(
 def lines(
     axes: Axes, places: Sequence[float], series: Mapping[str, Sequence[float]], x: str, y: str
 ) -> None:
-    """Draw a line with marks for each series over a logarithmic axis."""
+    """Draw a line for each series over a logarithmic axis."""
     for at, (label, heights) in enumerate(series.items()):
         axes.plot(places, heights, marker="o", label=label, color=COLOURS[at % len(COLOURS)])
     axes.set_xscale("log", base=2)
@@ -123,7 +122,7 @@ def lines(
 
 
 def times(axes: Axes) -> None:
-    """Scale the heights by logarithms, with a line at 1 and plain numbers."""
+    """Make the axis of heights logarithmic, with a line at 1 and plain numbers."""
     axes.axhline(1, color="#9a9a9a", linewidth=1)
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))
@@ -132,7 +131,6 @@ def times(axes: Axes) -> None:
 
 
 def _bars(axes: Axes, findings: Findings, pairs: Sequence[tuple[Values, Values]]) -> None:
-    """Draw a group of bars for each pair, one bar for each metric."""
     width = 0.8 / len(COUNTED)
     for at, (metric, label) in enumerate(COUNTED.items()):
         left = [group + (at - (len(COUNTED) - 1) / 2) * width for group in range(len(pairs))]

@@ -1,1 +1,1 @@
-"""Shared parts of the studies of whole decoders: the models, their matching, claims, pictures."""
+"""Parts that studies of whole decoders share: the models, their matching, claims, pictures."""

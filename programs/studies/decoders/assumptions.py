@@ -24,13 +24,12 @@ VARIANTS: Final[dict[str, Parameters]] = {
 
 
 def space() -> Space:
-    """Return the points of figure 17 under every variant."""
     assumed = [ASSUMED | each for each in VARIANTS.values()]
     return sum((decoder.space(each) for decoder in DECODERS for each in assumed), Space(()))
 
 
 def draw_variants(findings: Findings, figure: Figure) -> None:
-    """Draw each published ratio with ours under every variant, a panel for each."""
+    """Draw a panel for each published ratio, with our ratio under every variant."""
     panels = figure.subplots(2, len(PUBLISHED) // 2, sharey=True).flat
     names = list(VARIANTS)
     for axes, published in zip(panels, PUBLISHED, strict=True):

@@ -1,8 +1,8 @@
 """The claims of section 5.5 about figure 17, computed again.
 
 The authors publish the bars, but neither the graph nor the traces. So our ratio proves nothing,
-whether it is near the authors' ratio or not. Every claim comes with the value from the bars, with
-our value, and with the computation of our value.
+whether it is near the authors' ratio or not. Every claim has the value from the bars, our value,
+and a description of its computation.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Published:
     """A number of the text.
 
     Attributes:
-        against: how the static tile was chosen: equal memory or equal performance.
-        what: speed-up, bytes saved or compute bandwidth saved.
+        against: the resource that is equal for the static tile, memory or performance.
+        what: the speed-up, the bytes saved or the compute bandwidth saved.
         text: the claim's text in the table of claims.
     """
 
@@ -56,7 +56,7 @@ class Published:
         return 1 if self.what == "speed-up" else 100
 
     def found(self, comparison: Comparison) -> float:
-        """Return our number; bytes follow the paper's equations on both sides."""
+        """Return our number. Bytes follow the paper's equations on both sides."""
         other = self._other(comparison)
         if self.what == "bytes saved":
             return comparison.saved_bytes(other, PAPER)

@@ -27,27 +27,26 @@ _GROUPS: Final = [
 ]
 
 _TILE: Final = 16
-"""Rows of a static tile: Mixtral's nearest to the dynamic ones in memory, Qwen's second."""
+"""Rows of a static tile. For Mixtral, its memory is the nearest to dynamic tiles; for Qwen, the
+second nearest."""
 
 _SHARED: Final = {"qwen3-30b-a3b": 32, "mixtral-8x7b": 4}
-"""Regions of shared experts; Mixtral's experts, all busy, share in pairs."""
+"""The number of regions that share experts. Mixtral's experts, which are all busy, share in pairs."""
 
 
 def combinations(decoder: Decoder) -> dict[tuple[bool, ...], Parameters]:
-    """Return the layout of every combination of ``OPTIONS``."""
-    found: dict[tuple[bool, ...], Parameters] = {}
+    layouts: dict[tuple[bool, ...], Parameters] = {}
     for options in itertools.product((False, True), repeat=len(OPTIONS)):
         tiles, parallelisation, shared = options
         layout = decoder.unshared if tiles else decoder.static(_TILE)
-        found[options] = layout | {
+        layouts[options] = layout | {
             "parallelisation": "dynamic" if parallelisation else "interleaved",
             "regions": _SHARED[decoder.model] if shared else decoder.experts,
         }
-    return found
+    return layouts
 
 
 def space() -> Space:
-    """Return all combinations for all models."""
     return listed(
         decoder.named | ASSUMED | layout
         for decoder in DECODERS
@@ -56,8 +55,7 @@ def space() -> Space:
 
 
 def measured(findings: Findings, decoder: Decoder) -> dict[str, dict[tuple[int, ...], float]]:
-    """Return the effects on each metric with complete runs."""
-    found = {}
+    of_metrics = {}
     for metric in METRICS:
         values = {
             options: findings.value(metric, **decoder.named, **layout)
@@ -65,19 +63,19 @@ def measured(findings: Findings, decoder: Decoder) -> dict[str, dict[tuple[int, 
         }
         known = {options: value for options, value in values.items() if value is not None}
         if len(known) == len(values):
-            found[metric] = effects(known)
-    return found
+            of_metrics[metric] = effects(known)
+    return of_metrics
 
 
 def draw_effects(findings: Findings, figure: Figure) -> None:
     names = ["\nand ".join(OPTIONS[each] for each in group) for group in _GROUPS]
     panels = figure.subplots(len(DECODERS), len(METRICS), sharex="col", sharey=True, squeeze=False)
     for row, decoder in zip(panels, DECODERS, strict=True):
-        found = measured(findings, decoder)
+        of_metrics = measured(findings, decoder)
         for axes, (metric, title) in zip(row, METRICS.items(), strict=True):
             axes.set_title(f"{decoder.title}: {title}", fontsize="medium")
             axes.axvline(1, color="0.6", linewidth=0.8)
-            for place, (group, factor) in enumerate(found.get(metric, {}).items()):
+            for place, (group, factor) in enumerate(of_metrics.get(metric, {}).items()):
                 axes.barh(-place, factor - 1, left=1, color="C0" if len(group) == 1 else "C1")
                 axes.annotate(f" {factor:.3f}", (max(factor, 1), -place), va="center")
             axes.use_sticky_edges = False

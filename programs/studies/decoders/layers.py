@@ -11,7 +11,7 @@ from fabric import Findings, Space, grid
 
 
 def space() -> Space:
-    """Return every layer of the compared layouts, and the first layer of every other layout."""
+    """Return all layers in the compared layouts, and the first layer in every other layout."""
     parts = []
     for decoder in DECODERS:
         matched = list(_layouts(decoder).values())
@@ -43,5 +43,4 @@ def draw_layers(findings: Findings, figure: Figure) -> None:
 
 def _layouts(decoder: Decoder) -> dict[str, Parameters]:
     matched = (decoder.memory_matched, decoder.performance_matched)
-    found = {f"tile {tile}": decoder.static(tile) for tile in matched}
-    return found | {"all three": decoder.ours}
+    return {f"tile {tile}": decoder.static(tile) for tile in matched} | {"all three": decoder.ours}

@@ -1,4 +1,4 @@
-"""The static tile that a dynamic one is compared with, and the comparison."""
+"""The static tile that a dynamic tile is compared with, and the comparison."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from decoders.points import ASSUMED, TILES, Decoder, Parameters
 from fabric import Findings
 
 PAPER: Final = "on_chip_requirement_bytes"
-"""The equations of the paper: all experts, both sides."""
+"""On-chip bytes by the equations of the paper, for all experts on both sides."""
 
 ARTIFACT: Final = "on_chip_requirement_artifact_bytes"
-"""The equations of the authors' scripts: all experts, both sides."""
+"""On-chip bytes by the equations of the authors' scripts, for all experts on both sides."""
 
 _IDLE: Final = "extra.on_chip_requirement_artifact_idle_bytes"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The costs of a layer in one layout; the mean if a study has several layers.
+    """The costs of a layer in one layout, as a mean if a study has several layers.
 
     Attributes:
-        bytes_: on chip, by accounting.
+        bytes_: on-chip bytes, by accounting.
         active_bytes: the bytes of ``ARTIFACT`` without experts and regions that get no token.
         compute: FLOPs per cycle of all units together.
     """
@@ -37,7 +37,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A decoder with all three optimisations and static ones.
+    """A decoder with all three optimisations, and static decoders.
 
     Attributes:
         memory_matched, performance_matched: the static tiles of figure 17.
@@ -49,7 +49,6 @@ class Comparison:
     performance_matched: Layer
 
     def speedup(self, other: Layer) -> float:
-        """Return the other layout's cycles over ours."""
         return other.cycles / self.ours.cycles
 
     def saved_bytes(self, other: Layer, accounting: str) -> float:
@@ -57,7 +56,7 @@ class Comparison:
         return 1 - self.ours.bytes_[accounting] / other.bytes_[accounting]
 
     def saved_bytes_unequally(self, other: Layer) -> float:
-        """Return the same with only our idle experts left out, as in figure 9."""
+        """Return the saved part if only our side leaves out idle experts, as in figure 9."""
         return 1 - self.ours.active_bytes / other.bytes_[ARTIFACT]
 
     def saved_compute(self, other: Layer) -> float:
@@ -68,9 +67,9 @@ class Comparison:
 def compared(
     findings: Findings, decoder: Decoder, assumed: Parameters = ASSUMED
 ) -> Comparison | None:
-    """Compare the layouts of a decoder; None if a run did not complete.
+    """Compare the layouts of a decoder, from a study with ``decoder.space(assumed)``.
 
-    ``findings`` are of a study with ``decoder.space(assumed)``.
+    None if a run did not complete.
     """
     common = decoder.named | assumed
     ours = _layer(findings, common, decoder.ours)

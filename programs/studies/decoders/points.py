@@ -1,17 +1,16 @@
 """Layers of whole decoders in the layouts that figure 17 compares.
 
-The bytes and the compute of the printed bars determine the experts: their weights come in tiles of
-48 columns (Qwen) or 64 (Mixtral); Qwen's experts share 32 regions, Mixtral's have one each; every
-unit has 1,024 FLOPs a cycle; static tiles are 8 and 64 rows (Qwen) or 16 and 32 (Mixtral);
-attention has four regions. ``tests/symbolic/test_published.py`` derives this. Everything else is
-assumed, each assumption as a parameter:
+The bytes and the compute of the printed bars determine the experts. Tiles of their weights have 48
+columns (Qwen) or 64 (Mixtral). Qwen's experts share 32 regions, and Mixtral's have one each. Every
+unit has 1,024 FLOPs per cycle. Static tiles have 8 and 64 rows (Qwen) or 16 and 32 (Mixtral).
+Attention has four regions. ``tests/symbolic/test_published.py`` derives this. All else is assumed:
 
-* cache lengths are from the median class, as the caption says, one of three such traces;
-* every layer routes like the one recorded layer of the model, with renamed experts;
-* the units of attention and of projections have 1,024 FLOPs a cycle, too;
-* heads have 128 columns, as the models have; the authors' attention has 64;
-* static parallelisation deals requests out in turn, as in figure 14;
-* a layer is the graph of ``decoder.py``: no embedding, no output vocabulary.
+* Cache lengths are from the median class, as in the caption, which has three traces.
+* Every layer routes like the one recorded layer of the model, with renamed experts.
+* The units of attention and of projections have 1,024 FLOPs per cycle, too.
+* Heads have 128 columns, as in the models. The authors' attention has 64.
+* Static parallelisation assigns requests in turn, as in figure 14.
+* A layer is the graph of ``decoder.py``, without embedding and output vocabulary.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class Decoder:
     """A model of figure 17.
 
     Attributes:
-        model: as ``decoder.py`` takes it.
-        regions: that share them with all three optimisations.
+        model: its name in ``decoder.py``.
+        regions: the number of regions that share experts with all three optimisations.
         tile_f: columns of a weight tile of an expert.
         memory_matched, performance_matched: rows of the static tiles of figure 17.
         routing: the path of the recorded layer.
@@ -63,12 +62,11 @@ class Decoder:
 
     @property
     def named(self) -> Parameters:
-        """The parameters of all its points."""
+        """The parameters that all its points have."""
         return {"model": self.model, "routing": self.routing, "tile_f": self.tile_f}
 
     @property
     def ours(self) -> Parameters:
-        """All three optimisations."""
         return {"tiling": "dynamic", "parallelisation": "dynamic", "regions": self.regions}
 
     @property
@@ -77,7 +75,7 @@ class Decoder:
         return self.ours | {"regions": self.experts}
 
     def static(self, tile: int) -> Parameters:
-        """No optimisation, and static tiles of ``tile`` rows."""
+        """Return the parameters without optimisations, with static tiles of ``tile`` rows."""
         return {
             "tiling": "static",
             "parallelisation": "interleaved",
@@ -91,7 +89,6 @@ class Decoder:
         return [*(self.static(tile) for tile in TILES), self.ours]
 
     def space(self, assumed: Parameters) -> Space:
-        """Return all layouts under the same assumptions."""
         return listed(self.named | assumed | each for each in self.layouts)
 
 

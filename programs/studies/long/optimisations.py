@@ -1,8 +1,8 @@
 """The paper's three optimisations on a layer of a whole decoder, in all eight combinations.
 
-The paper shows dynamic tiles, dynamic parallelisation and shared regions each on its own, and all
-three together. The effect of each beside the other two, and whether they help or hinder each other,
-needs all combinations.
+The paper shows dynamic tiles, dynamic parallelisation and shared regions separately, and all three
+together. All combinations show the effect of each with and without the others, and whether they
+help or hinder each other.
 
 Run: python -m fabric study programs/studies/long/optimisations.py -o optimisations
 """

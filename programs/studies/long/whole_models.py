@@ -1,6 +1,7 @@
 """Figure 17 over all layers: 48 of Qwen3-30B-A3B and 32 of Mixtral-8x7B, each with its routing.
 
-A layer's time does not depend on the results of the layer before: every layer is a separate run.
+The time of a layer does not depend on the results of the layer before, so every layer is a separate
+run.
 
 Run: python -m fabric study programs/studies/long/whole_models.py -o whole_models
 """

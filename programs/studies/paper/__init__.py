@@ -1,1 +1,1 @@
-"""Shared parts of the studies of the paper's figures: numbers, claims, workloads, pictures."""
+"""Parts that studies of the paper's figures share: numbers, claims, workloads, pictures."""

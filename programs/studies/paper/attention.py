@@ -18,7 +18,7 @@ def speedups(
 ) -> list[float]:
     """Return the speed-up of dynamic parallelisation over ``strategy``, for each trace.
 
-    ``read`` is ``number``, which raises if a run is missing, or ``found``, which does not.
+    If a run is missing, ``read=number`` raises an error and ``read=found`` returns NaN.
     """
     return [
         read(findings, "cycles", kv=each.path, strategy=strategy)
@@ -30,7 +30,6 @@ def speedups(
 def published_attention(
     traces: Sequence[CacheTrace], strategies: Sequence[str]
 ) -> Iterator[Published]:
-    """Yield the published values of ``traces``."""
     paths = {each.path for each in traces}
     for each in attention():
         if each.setting["kv"] in paths and each.setting["strategy"] in strategies:

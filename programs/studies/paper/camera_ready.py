@@ -1,7 +1,7 @@
-"""The printed paper's figures, read from its vectors (``data/published/camera_ready``).
+"""The figures of the printed paper, read from its vectors (``data/published/camera_ready``).
 
-Cycles and bytes lie within 0.15 of an integer there. Some rows are left out on purpose. The authors
-repeated these runs; ``published.py`` has the earlier ones.
+Cycles and bytes read from there lie within 0.15 of an integer. Some rows are left out on purpose.
+The authors ran them anew for print, and ``published.py`` has the values of their earlier runs.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def swiglu() -> Iterator[Published]:
 
 
 def hdl() -> Iterator[Published]:
-    """Figure 8: their hardware description, seven of its fifteen points."""
+    """Figure 8: the authors' hardware description, seven of its fifteen points."""
     yield from _of_figure_8("hdl")
 
 
-def _of_figure_8(whose: str) -> Iterator[Published]:
+def _of_figure_8(source: str) -> Iterator[Published]:
     table = _table(8)
     for row in rows(table):
-        yield Published(table, tiles_of(row), "cycles", int(row[f"{whose}_cycles"]))
-        traffic_bytes = in_units(row[f"{whose}_traffic_MB"], 1e6)
+        yield Published(table, tiles_of(row), "cycles", int(row[f"{source}_cycles"]))
+        traffic_bytes = in_units(row[f"{source}_traffic_MB"], 1e6)
         yield Published(table, tiles_of(row), TRAFFIC, traffic_bytes)
 
 
@@ -74,7 +74,7 @@ def tiling(batch: int) -> Iterator[Published]:
                 "on-chip bytes": ALL_EXPERTS if static else ACTIVE_EXPERTS,
             }[row["y_unit"]]
             key = (*setting.items(), metric)
-            if key not in seen:  # both figures have the bytes on chip
+            if key not in seen:  # both figures have the on-chip bytes
                 seen.add(key)
                 yield Published(table, setting, metric, int(row["y_rounded"]))
 
@@ -121,12 +121,12 @@ def blocks() -> Iterator[Published]:
 
 
 def bars(figure: int) -> dict[tuple[str, str], list[float]]:
-    """Return the bars of figure 14, 17 or 21, by their series and their label on the axis."""
-    found: dict[tuple[str, str], list[float]] = {}
+    """Return the bars of figure 14, 17 or 21, by series and label on the axis."""
+    heights: dict[tuple[str, str], list[float]] = {}
     for row in rows(_table(figure)):
-        over = row["y_unit"] if figure == 14 else row["x"]
-        found.setdefault((row["series"], over), []).append(float(row["y"]))
-    return found
+        label = row["y_unit"] if figure == 14 else row["x"]
+        heights.setdefault((row["series"], label), []).append(float(row["y"]))
+    return heights
 
 
 def _table(figure: int) -> str:

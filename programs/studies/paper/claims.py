@@ -3,17 +3,17 @@
 One rule decides all claims, in this order (``compared``):
 
 1. A claim that the published points contradict is *inconsistent*, whatever our points say. Printed
-   points are used if available, otherwise earlier runs; the first version has separate points.
+   points are used if available, and earlier runs otherwise. The first version has its own points.
 2. If the text leaves the comparison open, or the graph is not public, our points decide nothing.
-   The claim is *true of the published points*; without such points it is not reproducible. A
-   guessed comparison that gives the number does not reproduce the claim.
+   The claim is *true of the published points*, or not reproducible without such points. A guessed
+   comparison that gives the number does not reproduce the claim.
 3. A claim that our points miss by more than 1.2 % is *contradicted*: a ratio compares two runs, and
    our cycles of each are within 0.6 % of the authors' (``tests/programs/test_published.py``).
 4. If the authors give one side more resources than the other, or count them in another way, the
    number has to hold for each way of equal resources. Otherwise the claim is reproduced *only on
    unequal terms*.
-5. It is *reproduced* if all these numbers match the printed one (``printed.py``). If a number does
-   not, but is within 1.2 %, the published points decide as in 2.
+5. A claim is *reproduced* if all these numbers match the printed number (``printed.py``). If a
+   number is within 1.2 % but does not match, the published points decide as in 2.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Found:
     """The computed values of a claim.
 
     Attributes:
-        values: computed as by the authors; for a range, the value of each of its points.
-        equal: if the authors compare unequal resources, the value with equal resources, by
-            resource.
-        note: how it was computed.
-        unpublished: the missing information for computing it; empty if complete.
+        values: the value, computed as by the authors; for a range, the values of all its points.
+        equal: if the authors compare unequal resources, the value with equal resources, by the way
+            in which they are equal.
+        note: describes the computation.
+        unpublished: describes missing information; empty if the information is complete.
     """
 
     values: tuple[float, ...]
@@ -56,8 +56,8 @@ class PublishedClaim:
     """A row of the table of claims.
 
     Attributes:
-        value: the number, as it is printed there.
-        of_points: the value from the published points, for a range both ends; empty without such
+        value: the number as printed.
+        of_points: the value from the published points, both ends for a range; empty without such
             points.
     """
 
@@ -68,20 +68,15 @@ class PublishedClaim:
 
 
 def number(findings: Findings, metric: str, /, **setting: object) -> float:
-    """Return a metric of the only point with these settings.
-
-    Raises:
-        ConfigurationError: it did not complete, or the number of such points is not 1.
-    """
-    found = findings.value(metric, **setting)
-    if found is None:
-        told = ", ".join(f"{name}={value}" for name, value in setting.items())
-        raise ConfigurationError(f"the point with {told} did not complete")
-    return found
+    """Return a metric of the only point with these settings, which must have completed."""
+    value = findings.value(metric, **setting)
+    if value is None:
+        settings = ", ".join(f"{name}={value}" for name, value in setting.items())
+        raise ConfigurationError(f"the point with {settings} did not complete")
+    return value
 
 
 def published_claims() -> list[PublishedClaim]:
-    """Return the claims of the text."""
     return [
         PublishedClaim(
             row["claim"],
@@ -99,10 +94,12 @@ def mean(values: Iterable[float]) -> float:
 
 def published_claim(text: str, value: str = "") -> PublishedClaim:
     """Return the only claim with ``text``, and with ``value`` if several share the text."""
-    found = [each for each in published_claims() if each.text == text and value in ("", each.value)]
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} claims are {text!r} {value}: expected 1 claim")
-    return found[0]
+    claims = [
+        each for each in published_claims() if each.text == text and value in ("", each.value)
+    ]
+    if len(claims) != 1:
+        raise LookupError(f"{len(claims)} claims are {text!r} {value}: expected 1 claim")
+    return claims[0]
 
 
 def claim(
@@ -126,7 +123,7 @@ def claim(
 
 
 def compared(found: Found, printed: Printed, of_points: Sequence[float] = ()) -> Judgement:
-    """Judge a claim by this module's rule; ``of_points`` are values from the published points."""
+    """Judge a claim by this module's rule. ``of_points`` has values from the published points."""
     notes = [found.note, found.unpublished]
     notes += [f"With {how}: {printed.told([value])}." for how, value in found.equal.items()]
     notes += [f"The published points give {printed.told(of_points)}."] if of_points else []
@@ -149,8 +146,8 @@ def compared(found: Found, printed: Printed, of_points: Sequence[float] = ()) ->
 
 
 def _location(row: dict[str, str]) -> str:
-    told = " and ".join(_place(row["figure"], each) for each in row["location"].split("; "))
-    return told if row["paper_version"] == "v2" else f"{told} of the first version"
+    places = " and ".join(_place(row["figure"], each) for each in row["location"].split("; "))
+    return places if row["paper_version"] == "v2" else f"{places} of the first version"
 
 
 def _place(figure: str, place: str) -> str:

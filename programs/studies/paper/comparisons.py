@@ -20,7 +20,7 @@ Compute: TypeAlias = Callable[[View], float | Sequence[float]]
 Setting: TypeAlias = Mapping[str, object]
 
 _SLACK: Final = 0.02
-"""Ratios on different hardware, all ours, that differ by less are called the same."""
+"""Our ratios on different hardware are called equal if they differ by less."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Ratio:
 
     Attributes:
         published: the number; empty if not published.
-        compute: computes it, for a range all its values.
-        setting: further parameters of its points.
+        compute: computes the ratio, or all values of a range.
+        setting: further parameters of the compared points.
     """
 
     figure: str
@@ -40,7 +40,6 @@ class Ratio:
     setting: Mapping[str, object] = field(default_factory=dict)
 
     def on(self, findings: Findings, keys: Keys) -> tuple[float, ...]:
-        """Return its values on the hardware with these keys."""
         values = self.compute(View(findings, keys, self.setting))
         return (values,) if isinstance(values, float) else tuple(values)
 
@@ -50,7 +49,7 @@ class Ratio:
 
 
 def rows(findings: Findings, hardware: Iterable[Keys]) -> Iterator[tuple[object, ...]]:
-    """Yield each ratio as published and on all hardware, and its change from first to last."""
+    """Yield each ratio, published and on all hardware, and its change from first to last."""
     for each in RATIOS:
         values = [each.on(findings, keys) for keys in hardware]
         result = change(values[0], values[-1], in_percent=each.printed.unit == "%")
@@ -58,15 +57,15 @@ def rows(findings: Findings, hardware: Iterable[Keys]) -> Iterator[tuple[object,
 
 
 def change(before: Sequence[float], after: Sequence[float], *, in_percent: bool) -> str:
-    """Return the change of a ratio, for a range at both ends.
+    """Return the change of a ratio, or of both ends of a range.
 
-    ``in_percent``: it is a percentage of increase, such as 5 for a ratio of 1.05.
+    With ``in_percent``, values are percentages of increase, such as 5 for a ratio of 1.05.
     """
     ends = (min, max) if len(before) > 1 else (max,)
-    told = [_change_of_end(pick(before), pick(after), in_percent) for pick in ends]
-    if len(set(told)) == 1:
-        return told[0]
-    return f"least {told[0]}, largest {told[1]}"
+    changes = [_change_of_end(pick(before), pick(after), in_percent) for pick in ends]
+    if len(set(changes)) == 1:
+        return changes[0]
+    return f"least {changes[0]}, largest {changes[1]}"
 
 
 def _change_of_end(before: float, after: float, in_percent: bool) -> str:
@@ -83,7 +82,7 @@ def _change_of_end(before: float, after: float, in_percent: bool) -> str:
 def by_workload(
     findings: Findings, cells: Callable[[Findings, Setting], tuple[object, ...]]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the paper's workloads with ``cells``, of layers the fastest static tile and dynamic."""
+    """Yield rows for the paper's workloads. Layers have the fastest static tile and the dynamic."""
     for layer in LAYERS:
         view: dict[str, object] = {"model": layer.model, "batch": layer.batch, "tile_f": 64}
         static: dict[str, object] = {"tiling": "static", "tile_n": _fastest(findings, layer)}
@@ -109,14 +108,14 @@ def _fastest(findings: Findings, layer: Layer) -> int:
 
 
 def _tiling(figure: str, text: str, published: str, comparison: Comparison) -> Ratio:
-    """Return a number of figure 9 or 10, for the tiles that run here."""
+    """Return a ratio of figure 9 or 10, over the tiles that run here."""
     layer = next(each for each in LAYERS if each.title == comparison.layer.title)
-    mine = replace(comparison, layer=layer)
-    return Ratio(figure, text, published, lambda view: mine(view).values, {"tile_f": 64})
+    compared = replace(comparison, layer=layer)
+    return Ratio(figure, text, published, lambda view: compared(view).values, {"tile_f": 64})
 
 
 def _best(layer: Layer) -> Ratio:
-    """Return the ratio of the fastest static tile's cycles to the dynamic tile's."""
+    """Return the cycles of the fastest static tile over the cycles of the dynamic tile."""
 
     def compute(view: View) -> float:
         counted = "all experts"

@@ -1,4 +1,4 @@
-"""Shared parts of the pictures of the paper's figures."""
+"""Parts that pictures of the paper's figures share."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ COLOURS: Final = {
 
 
 _STEPS: Final = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9))
-"""Multiples of powers of ten, the coarsest first; the first with three ticks is used."""
+"""Ticks as multiples of powers of ten. The first of these with at least three ticks is used."""
 
 
 def found(findings: Findings, metric: str, /, **setting: object) -> float:
-    """Return a metric of the only point with these values; not a number if it is missing."""
+    """Return a metric of the only point with these settings; NaN if it is missing."""
     value = findings.value(metric, **setting) if findings.matching(**setting) else None
     return float("nan") if value is None else value
 
@@ -46,8 +46,8 @@ def bars(
 ) -> None:
     """Draw groups of bars beside each other.
 
-    ``series`` has a colour and a height in each group, by label; ``form`` is the format of the
-    number above each bar, empty for no number, turned by ``turn_degrees``.
+    ``series`` has a colour and the height in each group, by label. ``form`` is the format of the
+    number above each bar, or empty for no number. The numbers are turned by ``turn_degrees``.
     """
     width = 0.8 / len(series)
     for at, (label, (colour, heights)) in enumerate(series.items()):
@@ -60,14 +60,13 @@ def bars(
 
 
 def named(axes: Axes, title: str, x: str, y: str) -> None:
-    """Name a panel and its axes."""
     axes.set_title(title)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
 
 
 def logarithmic(axes: Axes) -> None:
-    """Scale both axes of the drawn points by logarithms, with plain numbers beside them."""
+    """Make both axes logarithmic, with plain numbers at the ticks."""
     if not np.isfinite(axes.dataLim.extents).all():
         return  # nothing completed
     axes.set_xscale("log")

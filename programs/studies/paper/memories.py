@@ -1,7 +1,7 @@
-"""The points of the paper's workloads on the flat memory and on one with banks.
+"""The points of the paper's workloads on the flat memory and on a memory with banks.
 
-Both memories give 1,024 bytes a cycle at best: the flat memory for any requests, the memory with
-banks (HBM2, 2000 Mbps, 32 channels) depending on the requests in flight.
+Both memories give at most 1,024 bytes per cycle. The flat memory does so for any requests. For the
+memory with banks (HBM2, 2000 Mbps, 32 channels), it depends on the requests in flight.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ LAYERS: Final = (
     replace(MIXTRAL_1024, tiles=(128, 256, 512, 1024)),
     replace(QWEN_1024, tiles=(64, 128, 256)),
 )
-"""Static tiles as in figures 9 and 10; for batch 1024 the tiles in the text, and the fastest
-ones."""
+"""Static tiles as in figures 9 and 10. For batch 1024, only the tiles in the text and the fastest
+tiles."""
 
 TRACES_14: Final = cache_traces(64)
 
 
 def workloads() -> Space:
-    """Return the points of figures 9, 10 and 12 to 15."""
     moe = grid(part=("moe",))
     alone = sum((each.space for each in LAYERS), Space(()))
     shared = multiplexed("static") + multiplexed("dynamic")
@@ -62,18 +61,17 @@ def workloads() -> Space:
 
 
 def space() -> Space:
-    """Return the workloads on both memories, and the variations."""
     return sum(map(_varied, VARIATIONS), listed([FLAT, BANKED]) * workloads())
 
 
 def _varied(each: Variation) -> Space:
     layers = sum((layer.published_space for layer in each.layers), Space(()))
-    asked = grid(part=("moe",), tile_f=(each.tile_f,)) * layers
-    return listed([each.hardware, FLAT] if each.on_both else [each.hardware]) * asked
+    points = grid(part=("moe",), tile_f=(each.tile_f,)) * layers
+    return listed([each.hardware, FLAT] if each.on_both else [each.hardware]) * points
 
 
 VARIED: Final = (replace(QWEN_64, tiles=(64,)), replace(MIXTRAL_64, tiles=(32,)))
-"""Layers with the fastest of their static tiles, and the dynamic one."""
+"""Layers with their fastest static tile and the dynamic tile."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class Variation:
     """A change of the memory with banks, or of its requests.
 
     Attributes:
-        keys: of the hardware, beside ``BANKED``.
+        keys: hardware keys in addition to ``BANKED``.
         tile_f: columns of a weight tile.
         on_both: whether it affects the flat memory, too.
         layers: the layers of ``VARIED`` that run with it.
@@ -95,12 +93,11 @@ class Variation:
 
     @property
     def hardware(self) -> Keys:
-        """All hardware keys of its points."""
         return {**BANKED, **self.keys}
 
 
 _CONTIGUOUS: Final[Keys] = {"hardware.placement.tiles": "contiguous"}
-# Another channel, pseudo channel, bank group and bank for each tensor.
+# Each tensor starts at another channel, pseudo channel, bank group and bank.
 _STAGGERED: Final[Keys] = {"hardware.placement.stagger_bytes": 2**18 + 2**12 + 2**11 + 2**6}
 VARIATIONS: Final = (
     Variation("weight tiles of 128 columns", tile_f=128, on_both=True),
@@ -130,7 +127,7 @@ VARIATIONS: Final = (
         },
     ),
 )
-"""Memories of equal peak bandwidth."""
+"""All memories have the same peak bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class View:
 
     Attributes:
         keys: all hardware keys of the selected points.
-        setting: their further parameters.
+        setting: further parameters of the selected points.
     """
 
     findings: Findings
@@ -153,25 +150,25 @@ class View:
     @property
     def front(self) -> list[int]:
         """Indices of the selected outcomes that no other outcome dominates."""
-        seen = {each.index for each in self.outcomes}
-        return [each for each in self.findings.front if each in seen]
+        selected = {outcome.index for outcome in self.outcomes}
+        return [index for index in self.findings.front if index in selected]
 
     def matching(self, **setting: object) -> list[Outcome]:
-        """Return the outcomes with these values and no other hardware keys."""
+        """Return the outcomes with these settings and no other hardware keys."""
         return [
-            each
-            for each in self.findings.matching(**self.setting, **setting)
+            outcome
+            for outcome in self.findings.matching(**self.setting, **setting)
             if self.keys
-            == {name: value for name, value in each.setting.items() if name.startswith(_HARDWARE)}
+            == {key: value for key, value in outcome.setting.items() if key.startswith(_HARDWARE)}
         ]
 
     def value(self, metric: str, **setting: object) -> float | None:
-        """Return a metric of the only point with these values; None if it did not complete."""
-        found = self.matching(**setting)
-        if len(found) != 1:
-            told = ", ".join(f"{name}={value}" for name, value in setting.items())
+        """Return a metric of the only point with these settings; None if it did not complete."""
+        outcomes = self.matching(**setting)
+        if len(outcomes) != 1:
+            settings = ", ".join(f"{name}={value}" for name, value in setting.items())
             raise ConfigurationError(
-                f"{len(found)} points have {told} on this hardware: expected 1"
+                f"{len(outcomes)} points have {settings} on this hardware: expected 1"
             )
-        value = found[0].numbers.get(metric) if found[0].status == "completed" else None
+        value = outcomes[0].numbers.get(metric) if outcomes[0].status == "completed" else None
         return value if isinstance(value, int | float) else None

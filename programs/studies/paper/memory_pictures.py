@@ -16,7 +16,7 @@ _MEMORIES: Final = {"flat": (FLAT, COLOURS["static"]), "banked": (BANKED, COLOUR
 
 
 def draw_ratios(findings: Findings, figure: Figure) -> None:
-    """Draw every ratio except percentages, the first on top; for a range its largest value."""
+    """Draw every ratio except percentages, with the largest value of a range."""
     figure.set_size_inches(9, 7)
     axes = figure.subplots()
     shown = [each for each in RATIOS if each.printed.unit != "%"]

@@ -13,7 +13,7 @@ from paper.tiling import PUBLISHED_FLOPS
 from paper.workloads import REGIONS
 
 BESIDE: Final = ("flat", "banked", "banked/flat", "bus used (%)", "row hits (%)", "lost to")
-"""Columns of a design on both memories: cycles, and what the one with banks counts."""
+"""Columns of a design on both memories: cycles, and the counters of the memory with banks."""
 
 _LOST: Final = {
     "window": "full windows",
@@ -22,11 +22,10 @@ _LOST: Final = {
     "turnaround": "turnaround",
     "idle": "no requests",
 }
-"""The causes of cycles of data buses without data, by counter."""
+"""The causes of bus cycles without data, by counter."""
 
 
 def by_regions(findings: Findings) -> Iterator[tuple[object, ...]]:
-    """Yield Qwen's layer of figures 12 and 13 with decreasing numbers of regions."""
     for tiling, regions in REGIONS.items():
         for each in regions:
             setting = {"tile_f": 48, "tiling": tiling, "regions": each}
@@ -51,7 +50,7 @@ def by_variation(findings: Findings) -> Iterator[tuple[object, ...]]:
 def lost(view: View, setting: Setting) -> tuple[float, str]:
     """Return the percentage of bus cycles with data, and the causes of the remaining cycles.
 
-    The largest cause comes first; causes below five percent are left out.
+    The largest cause is the first. Causes below five percent are left out.
     """
     cycles = {each: number(view, f"hbm.{each}_bus_cycles", **setting) for each in ("data", *_LOST)}
     percent = {each: 100 * count / sum(cycles.values()) for each, count in cycles.items()}

@@ -13,7 +13,7 @@ _FORM: Final = re.compile(
 )
 
 _ROUNDING: Final = 1e-9
-"""Tolerance for binary numbers next to a printed one, as a part of the last digit's unit."""
+"""The tolerance for binary rounding, as a fraction of a unit of the last printed digit."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Printed:
     within one unit of the last digit.
 
     Attributes:
-        ends: the number, or the first and the last of the range.
-        unit: ``x``, ``%`` or nothing.
-        below: whether everything below it is claimed.
+        ends: the number, or both ends of the range.
+        unit: ``x``, ``%`` or empty.
+        below: whether it is printed with "<" and represents all smaller numbers.
         about: whether it is printed with "about".
     """
 
@@ -39,24 +39,21 @@ class Printed:
 
     @staticmethod
     def parse(text: str) -> Printed:
-        """Read a printed number."""
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise ValueError(f"{text!r} is not printed as a number")
-        ends = [each for each in (found["first"], found["last"]) if each]
-        digits = len(ends[0].partition(".")[2])
-        bound = found["bound"]
-        ends_of = tuple(map(float, ends))
-        return Printed(text, ends_of, digits, found["unit"], bound == "<", bound == "about ")
+        ends = tuple(float(end) for end in (match["first"], match["last"]) if end)
+        digits = len(match["first"].partition(".")[2])
+        bound = match["bound"]
+        return Printed(text, ends, digits, match["unit"], bound == "<", bound == "about ")
 
     def holds(self, values: Sequence[float]) -> bool:
-        """Return whether the least and the largest of ``values`` match the printed number."""
         return self.off(values) == 0
 
     def off(self, values: Sequence[float]) -> float:
         """Return the relative error of values to the printed number; 0 if they match it.
 
-        A percentage is a part of the whole: 8 % is 0.03 off 5 %, that is 3 of 105.
+        Percentages are increases over 100, so the error of 8 % to 5 % is 3 / 105.
         """
         ends = zip(self._ends_of(values), self.ends, strict=True)
         return max(self._beyond(value, end) / self._whole(end) for value, end in ends)
@@ -65,7 +62,7 @@ class Printed:
         return (min(values), max(values)) if len(self.ends) > 1 else (max(values),)
 
     def _beyond(self, value: float, end: float) -> float:
-        """Return how far a value is from all numbers that a printed number represents."""
+        """Return the distance of a value to the numbers that a printed number represents."""
         unit = 10.0**-self.digits
         below = math.inf if self.below else unit if self.about else unit / 2
         first, last = end - below, end + (0 if self.below else unit)
@@ -79,5 +76,5 @@ class Printed:
 
     def told(self, values: Sequence[float]) -> str:
         """Return values in the same form, with two more digits."""
-        told = " to ".join(f"{each:.{self.digits + 2}f}" for each in self._ends_of(values))
-        return told + {"%": " %"}.get(self.unit, self.unit)
+        text = " to ".join(f"{each:.{self.digits + 2}f}" for each in self._ends_of(values))
+        return text + {"%": " %"}.get(self.unit, self.unit)

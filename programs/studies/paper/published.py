@@ -1,7 +1,7 @@
 """The authors' numbers, as values of metrics of points.
 
-The tables here are from earlier runs, which the authors published with their artifacts, and from
-their equations; ``camera_ready.py`` has the printed values.
+These tables are from earlier runs, which the authors published with their artifacts, and from their
+equations. ``camera_ready.py`` has the printed values.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Published:
     """A number of a table.
 
     Attributes:
-        setting: the parameters that name the point.
-        seconds: that the authors' simulator took for it; None if unknown.
+        setting: the parameters of the point.
+        seconds: the time of the authors' simulator for the point; None if unknown.
     """
 
     table: str
@@ -57,16 +57,16 @@ def known(*tables: Iterable[Published]) -> tuple[KnownValue, ...]:
 
 def newest(*tables: Iterable[Published]) -> list[Published]:
     """Return each number once, from the last of the tables that have it."""
-    found = {
+    last = {
         (tuple(sorted(each.setting.items())), each.metric): each
         for table in tables
         for each in table
     }
-    return list(found.values())
+    return list(last.values())
 
 
 def _source(table: str) -> str:
-    """Return the source of a table's numbers: ``figure 9, printed``, or an earlier table."""
+    """Return the source of a table's numbers, such as ``figure 9, printed``."""
     if table in _SOURCES:
         return f"{_SOURCES[table]}, {table}"
     return f"figure {int(table.removesuffix('.csv')[-2:])}, printed"
@@ -121,7 +121,7 @@ def multiplexing() -> Iterator[Published]:
 
 
 def closed_forms(batch: int) -> Iterator[Published]:
-    """The equations of the authors' scripts for every tile size: no cycles."""
+    """Results of the equations in the authors' scripts for every tile size, without cycles."""
     columns = {
         TRAFFIC: "off_chip_traffic_bytes",
         ALL_EXPERTS: "on_chip_bytes_all_experts",
@@ -147,7 +147,7 @@ def _layer(table: str, row: dict[str, str], bandwidth: str) -> Iterator[Publishe
         _FLOPS: "flops",
     }
     for metric, column in columns.items():
-        # 0 means that it was not computed.
+        # 0 means that the number was not computed.
         if value := in_units(row[column]):
             yield Published(table, setting, metric, value)
 
@@ -169,10 +169,9 @@ def _setting(row: dict[str, str], bandwidth: str) -> Setting:
 
 
 def tiles_of(row: dict[str, str]) -> Setting:
-    """Return the tiling of a row of figure 8."""
     return {name: int(row[name]) for name in ("tile_batch", "tile_inter")}
 
 
 def in_units(text: str, unit: float = 1) -> int:
-    """Return a number of a table, in multiples of ``unit``, as an integer."""
+    """Return a number of a table times ``unit``, as an integer."""
     return round(float(text) * unit)

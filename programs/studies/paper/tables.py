@@ -8,7 +8,10 @@ from typing import Final
 
 
 def _programs() -> Path:
-    """Return the folder of the programs: from where the user is, so that no page names machines."""
+    """Return the folder of the programs, relative to the current folder if it is within it.
+
+    So results do not contain the paths of a machine.
+    """
     folder = Path(__file__).resolve().parents[2]
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -24,10 +27,8 @@ def rows(table: str) -> list[dict[str, str]]:
 
 
 def routing(trace: str) -> str:
-    """Return the path of a routing, as a parameter."""
     return str(_DATA / "traces/expert_routing" / trace)
 
 
 def cache_lengths(trace: str) -> str:
-    """Return the path of a file of cache lengths, as a parameter."""
     return str(_DATA / "traces/kv_lengths" / trace)

@@ -1,4 +1,4 @@
-"""The studies of figures 9, 10, 19 and 20: static tiles against the dynamic one."""
+"""The studies of figures 9, 10, 19 and 20: static tiles and the dynamic tile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _LAYERS: Final = {64: (MIXTRAL_64, QWEN_64), 1024: (MIXTRAL_1024, QWEN_1024)}
 
 
 def cycles_study(figure: int, batch: int, claims: Sequence[Claim]) -> Study:
-    """Return the study of cycles over on-chip bytes, of figure 9 or 10."""
     layers, printed = _LAYERS[batch], list(camera_ready.tiling(batch))
     title = f"Figure {figure}: cycles and on-chip memory, batch {batch}"
     return Study(
@@ -31,7 +30,6 @@ def cycles_study(figure: int, batch: int, claims: Sequence[Claim]) -> Study:
 
 
 def traffic_study(figure: int, batch: int, annotations: Sequence[Annotation]) -> Study:
-    """Return the study of off-chip traffic over on-chip bytes, of figure 19 or 20."""
     layers, printed = _LAYERS[batch], list(camera_ready.tiling(batch))
     title = f"Figure {figure}: off-chip traffic and on-chip memory, batch {batch}"
     draw = tradeoff(layers, printed, TRAFFIC, annotations)

@@ -1,8 +1,8 @@
-"""Static tiles against the dynamic one: the text's claims about figures 9 and 10.
+"""Static tiles and the dynamic tile: the text's claims about figures 9 and 10.
 
-The authors give a compute unit of static tiles 4096 operations a cycle, one of dynamic tiles 6400.
-They count the memory of all of Qwen's 128 experts for static tiles, and only of experts with tokens
-for dynamic ones. All of Mixtral's experts get tokens.
+The authors give compute units 4096 operations per cycle for static tiles, and 6400 for dynamic
+tiles. For static tiles, they count the memory of all of Qwen's 128 experts, and for dynamic tiles
+only of experts with tokens. All experts of Mixtral get tokens.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ PUBLISHED_FLOPS: Final = 6400
 
 @dataclass(frozen=True)
 class Design:
-    """The costs of a tiling."""
-
     cycles: float
     on_chip_bytes: float
 
@@ -60,10 +58,10 @@ class Comparison:
     """A number that compares static tiles with the dynamic one.
 
     Attributes:
-        of_cycles, of_memory: whether it compares cycles, and memory.
-        counted: the experts that the authors count for static tiles, see ``MEMORY``.
-        unpublished: missing information in the text.
-        note: how it was understood then.
+        of_cycles, of_memory: whether it compares cycles, and whether it compares memory.
+        counted: the experts that the authors count for static tiles (see ``MEMORY``).
+        unpublished: information that is missing in the text.
+        note: our interpretation, if information is missing.
     """
 
     layer: Layer
@@ -75,7 +73,7 @@ class Comparison:
     note: str = ""
 
     def __call__(self, findings: Findings) -> Found:
-        """Compute it as the authors do, and with equal resources where theirs are not."""
+        """Compute it as the authors do, and with equal resources if the authors' are unequal."""
         published = self._measured(findings, self.counted, _OF_DYNAMIC, PUBLISHED_FLOPS)
         unequal_memory = self.of_memory and self.layer.idle_experts and self.counted != _OF_DYNAMIC
         equal = {}
@@ -121,8 +119,8 @@ def _requirement(layer: Layer, tile_n: int) -> Comparison:
 def improvement(layer: Layer) -> Comparison:
     """Return the Pareto improvement distance.
 
-    It is the larger of the two ratios of cycles and of memory, the least of those over the static
-    designs that no other static one dominates.
+    It is the larger of the two ratios of cycles and of memory to a static design, and the least of
+    these numbers over all static designs on the Pareto front.
     """
 
     def measure(fixed: Mapping[int, Design], ours: Design) -> float:
@@ -134,13 +132,13 @@ def improvement(layer: Layer) -> Comparison:
     return Comparison(layer, measure, of_cycles=True, of_memory=True)
 
 
-def front(those: Iterable[Design]) -> list[Design]:
-    """Return the designs that no other one dominates in cycles and memory."""
-    found: list[Design] = []
-    for each in sorted(those, key=lambda design: (design.cycles, design.on_chip_bytes)):
-        if not found or each.on_chip_bytes < found[-1].on_chip_bytes:
-            found.append(each)
-    return found
+def front(designs: Iterable[Design]) -> list[Design]:
+    """Return the designs that no other design dominates in cycles and memory."""
+    kept: list[Design] = []
+    for design in sorted(designs, key=lambda each: (each.cycles, each.on_chip_bytes)):
+        if not kept or design.on_chip_bytes < kept[-1].on_chip_bytes:
+            kept.append(design)
+    return kept
 
 
 BATCH_64: Final[Mapping[str, Comparison]] = {
@@ -178,4 +176,4 @@ FIRST_VERSION: Final[Mapping[tuple[str, str], Comparison]] = {
     (_ANNOTATED, "3.7"): _guessed(_saving(MIXTRAL_1024, 1024)),
     ("Qwen tile=1024 memory ratio", "8.1"): _saving(QWEN_1024, 1024, "active experts"),
 }
-"""Comparisons of the first version's pictures, by their text and the value."""
+"""Comparisons in pictures of the paper's first version, by their text and value."""

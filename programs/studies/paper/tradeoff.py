@@ -1,4 +1,4 @@
-"""The pictures of figures 9, 10, 19 and 20: cycles or off-chip traffic over bytes on chip."""
+"""The pictures of figures 9, 10, 19 and 20: cycles or off-chip traffic over on-chip bytes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CAPTION: Final = (
 
 @dataclass(frozen=True)
 class Measured:
-    """The metric that is drawn over the bytes on chip.
+    """The metric that is drawn over on-chip bytes.
 
     Attributes:
-        label: beside its axis.
-        unit: how many of the metric's units are 1 there.
+        label: the label of its axis.
+        unit: the number of the metric that is 1 on the axis.
     """
 
     metric: str
@@ -43,13 +43,13 @@ TRAFFIC: Final = Measured(of_authors.TRAFFIC, "off-chip traffic (GB)", 1e9)
 
 @dataclass(frozen=True)
 class Dynamic:
-    """A star in the picture: the dynamic tile.
+    """A star in the picture, for the dynamic tile.
 
     Attributes:
-        label: in the legend.
-        counted: the experts with counted memory, see ``MEMORY``.
-        filled: whether the star is.
-        colour: of the star, a name of ``COLOURS``.
+        label: the label in the legend.
+        counted: the experts whose memory is counted (see ``MEMORY``).
+        filled: whether the star is filled.
+        colour: a name of ``COLOURS``.
     """
 
     label: str
@@ -67,9 +67,9 @@ class Annotation:
     """An arrow from the dynamic tile to a static one, with their ratio.
 
     Attributes:
-        tile_n: rows of the static one.
-        what: the compared metric: bytes on chip (a horizontal arrow) or off-chip traffic
-            (vertical).
+        tile_n: rows of the static tile.
+        what: the compared metric, on-chip bytes (a horizontal arrow) or off-chip traffic (a
+            vertical arrow).
     """
 
     layer: Layer
@@ -83,7 +83,7 @@ def tradeoff(
     measured: Measured = CYCLES,
     annotations: Sequence[Annotation] = (),
 ) -> Callable[[Findings, Figure], None]:
-    """Return the drawing of layers in the paper's comparison, with ``values`` as printed."""
+    """Return a function that draws layers as the paper compares them, with printed ``values``."""
     theirs = _places(values, measured)
 
     def draw(findings: Findings, figure: Figure) -> None:
@@ -105,7 +105,7 @@ def tradeoff(
 def _places(
     values: Iterable[Published], measured: Measured
 ) -> dict[str | int, list[tuple[float, float]]]:
-    """Return bytes and metric of each printed point, by its model."""
+    """Return the on-chip bytes and the metric of each printed point, by model."""
     of_point: dict[tuple[tuple[str, str | int], ...], dict[str, int]] = {}
     for each in values:
         of_point.setdefault(tuple(each.setting.items()), {})[each.metric] = each.value
@@ -129,7 +129,7 @@ def draw_layer(
 ) -> None:
     """Draw the designs of a layer.
 
-    ``statics`` are the experts with counted memory, see ``MEMORY``, by the label of the tiles.
+    ``statics`` has the experts whose memory is counted (see ``MEMORY``), by the label of the tiles.
     """
     named(axes, layer.title, "on-chip memory (MB)", measured.label)
     for (label, counted), style in zip(statics.items(), ("o-", "s:"), strict=False):
@@ -155,7 +155,6 @@ def draw_layer(
 
 
 def _annotate(axes: Axes, findings: Findings, wanted: Annotation, measured: Measured) -> None:
-    """Draw an arrow, with the ratio beside it."""
     ours = _dynamic(findings, wanted.layer, measured, AS_PUBLISHED)
     static = _design(findings, wanted.layer, measured, "all experts", wanted.tile_n)
     is_horizontal = wanted.what == "bytes"
@@ -165,7 +164,7 @@ def _annotate(axes: Axes, findings: Findings, wanted: Annotation, measured: Meas
     axes.annotate("", end, begin, arrowprops={"arrowstyle": "<->", "color": COLOURS["other"]})
     axes.annotate(
         f"{ratio:.3g}x",
-        # At the middle of the longer one of two overlapping arrows.
+        # The text is at the middle of the longer of two overlapping arrows.
         (begin[0] ** 0.4 * end[0] ** 0.6, (begin[1] * end[1]) ** 0.5),
         (0, 3) if is_horizontal else (-4, 0),
         textcoords="offset points",
@@ -186,9 +185,9 @@ def _design(
     tile_n: int | None = None,
     flops_per_cycle: int = 4096,
 ) -> Design:
-    """Return a design in the units of the picture; not numbers if its run is missing.
+    """Return a design in the units of the picture, with the metric as ``cycles``.
 
-    Its ``cycles`` hold the measured metric.
+    Its numbers are NaN if the run is missing.
     """
     setting: dict[str, object] = {"model": layer.model, "batch": layer.batch}
     setting |= {"tiling": "dynamic" if tile_n is None else "static"}

@@ -1,4 +1,4 @@
-"""The paper's workloads: mixture-of-experts layers with routing, attention with caches."""
+"""The paper's workloads: mixture-of-experts layers with routings, and attention with caches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from paper.tables import cache_lengths, routing, rows
 
 
 def listed(settings: Iterable[Mapping[str, str | int | float | bool | None]]) -> Space:
-    """Return the space of ``settings``, in their order."""
     single = ({name: (value,) for name, value in each.items()} for each in settings)
     return sum(map(zipped, single), Space(()))
 
@@ -22,11 +21,11 @@ class Layer:
     """A mixture-of-experts layer under one routing.
 
     Attributes:
-        title: above a panel.
-        model, batch, regions, channel_depth: as ``moe.py`` takes them.
-        trace: of the routing.
+        title: the title of its panel.
+        model, batch, regions, channel_depth: parameters of ``moe.py``.
+        trace: the file of the routing.
         tiles: rows of the static tiles that the paper sweeps.
-        idle_experts: whether some get no token.
+        idle_experts: whether some experts get no token.
     """
 
     title: str
@@ -40,12 +39,12 @@ class Layer:
 
     @property
     def published_space(self) -> Space:
-        """Static tiles with 4096 FLOPs per cycle and the dynamic one with 6400, as published."""
+        """Static tiles with 4096 FLOPs per cycle and the dynamic tile with 6400, as published."""
         return self._alone * (self._static + grid(tiling=("dynamic",), flops_per_cycle=(6400,)))
 
     @property
     def space(self) -> Space:
-        """The same, and the dynamic tile with 4096 FLOPs per cycle, too."""
+        """As published, and also the dynamic tile with 4096 FLOPs per cycle."""
         return self._alone * (
             self._static + grid(tiling=("dynamic",), flops_per_cycle=(6400, 4096))
         )
@@ -77,7 +76,7 @@ QWEN_64: Final = Layer(
 MIXTRAL_1024: Final = Layer(
     "Mixtral-8x7B, batch 1024", "mixtral-8x7b", 1024, 8, 2, "mixtral_b1024/019_009.npz", _PREFILL
 )
-# With channels of two slots static tiles of 16 deadlock: the authors made them 1,024 deep.
+# With channels of two slots, static tiles of 16 deadlock. The authors used a depth of 1,024.
 QWEN_1024: Final = Layer(
     "Qwen3-30B-A3B, batch 1024",
     "qwen3-30b-a3b",
@@ -94,7 +93,7 @@ REGIONS: Final = {"static": (128, 64, 32, 16, 8, 4), "dynamic": (128, 64, 32, 16
 
 
 def multiplexed(tiling: str) -> Space:
-    """Return Qwen's layer of batch 64 with fewer and fewer regions, static tiles of 32 rows."""
+    """Return Qwen's layer of batch 64 with each number of regions. Static tiles have 32 rows."""
     layer = zipped(
         model=(QWEN_64.model,), batch=(QWEN_64.batch,), routing=(routing(QWEN_64.trace),)
     )
@@ -103,7 +102,7 @@ def multiplexed(tiling: str) -> Space:
 
 
 BLOCK: Final = 16
-"""Neighbouring requests of one region with coarse parallelisation of attention."""
+"""Neighbouring requests that go to one region with coarse parallelisation of attention."""
 
 KV_CLASSES: Final = ("low", "med", "high")
 _UNPUBLISHED: Final = {
@@ -117,7 +116,7 @@ _UNPUBLISHED: Final = {
     "b80/conv_stdev1334_3227_3306.npy": "high",
     "b80/conv_stdev1413_0981_1060.npy": "high",
 }
-"""Traces of the artifact without published cycles here; the classes are the artifact's."""
+"""Traces of the artifact without published cycles, with the artifact's classes."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,8 @@ class CacheTrace:
     """The key-value caches of the requests of one batch.
 
     Attributes:
-        kv_class: ``low``, ``med`` or ``high``: how much their lengths vary.
-        path: of the lengths, as ``attention.py`` takes it.
+        kv_class: the variation of lengths, ``low``, ``med`` or ``high``.
+        path: the file of lengths, as a parameter of ``attention.py``.
     """
 
     batch: int
@@ -135,20 +134,20 @@ class CacheTrace:
 
     @property
     def deviation(self) -> int:
-        """The standard deviation of the lengths, in tokens, as the file is named after it."""
+        """The standard deviation of the lengths, in tokens, from the name of the file."""
         return int(Path(self.path).stem.split("_")[1].removeprefix("stdev"))
 
 
 def cache_traces(batch: int, kv_class: str | None = None) -> tuple[CacheTrace, ...]:
-    """Return the traces of figure 21 of a batch (16, 64 or 80), those that vary least first."""
+    """Return the traces of figure 21 of a batch (16, 64 or 80), in the order of their variation."""
     published = {row["trace"]: row["kv_class"] for row in rows("attention.csv")}
-    found = [
-        CacheTrace(batch, each, cache_lengths(trace))
-        for trace, each in (published | _UNPUBLISHED).items()
-        if trace.startswith(f"b{batch}/") and kv_class in (None, each)
+    traces = [
+        CacheTrace(batch, own_class, cache_lengths(trace))
+        for trace, own_class in (published | _UNPUBLISHED).items()
+        if trace.startswith(f"b{batch}/") and kv_class in (None, own_class)
     ]
-    return tuple(sorted(found, key=lambda each: each.deviation))
+    return tuple(sorted(traces, key=lambda trace: trace.deviation))
 
 
 TRACE_15: Final = next(each for each in cache_traces(64, "med") if each.deviation == 996)
-"""The trace of figure 15, which takes its first requests."""
+"""The trace whose first requests are in figure 15."""

@@ -1,1 +1,1 @@
-"""Shared parts of the studies of whole language models: the parts of a model, and their sums."""
+"""Parts that studies of whole language models share: the parts of a model, and their sums."""

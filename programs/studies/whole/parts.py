@@ -1,4 +1,4 @@
-"""Whole models of ``torch_model.py``, which are run in parts, one after the other."""
+"""Whole models of ``torch_model.py``, which run in parts, one after the other."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PARTS: Final[dict[str, dict[int, int]]] = {
     "qwen3-moe": {0: 48},
     "mixtral": {0: 32},
 }
-"""The different layers of each model, by number, and the number of layers equal to each."""
+"""The different layers of each model: the number of the first, and how many are equal to it."""
 
 
 def parts_of(model: str) -> list[tuple[Setting, int]]:
-    """Return the parts of a model, and how often each runs in a step of the model."""
+    """Return the parts of a model, and how many times each runs in a step of the model."""
     ends: Setting = {"part": "ends", "first_layer": 0}
     layers: list[tuple[Setting, int]] = [
         ({"part": "layers", "first_layer": first}, count) for first, count in PARTS[model].items()
@@ -34,6 +34,6 @@ def total(findings: Findings, metric: str, model: str, setting: Setting) -> floa
     None if a part did not complete or lacks the metric. For example, joules need a price for each
     operator.
     """
-    found = [(findings.value(metric, **setting, **part), times) for part, times in parts_of(model)]
-    known = [times * value for value, times in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
+    values = [(findings.value(metric, **setting, **part), times) for part, times in parts_of(model)]
+    known = [times * value for value, times in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
