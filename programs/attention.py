@@ -96,6 +96,7 @@ def _coarse(data: _Data, regions: int, program: Program) -> None:
     region_of = np.arange(data.count) // BLOCK % regions
     members = [np.flatnonzero(region_of == region) for region in np.unique(region_of)]
     queries, keys, values, *metadata = zip(*map(data.inputs, members), strict=True)
+    # The HBM serves loads in the order in which they are wired: all inputs before all caches.
     shares = [
         *([Flatten(1, 2)(stream) for stream in part] for part in (queries, keys, values)),
         *([Flatten(0, 1)(stream) for stream in part] for part in metadata),

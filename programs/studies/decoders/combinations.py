@@ -31,7 +31,7 @@ _TILE: Final = 16
 second nearest."""
 
 _SHARED: Final = {"qwen3-30b-a3b": 32, "mixtral-8x7b": 4}
-"""The number of regions that share experts. Mixtral's experts, which are all busy, share in pairs."""
+"""The number of regions that share experts. Mixtral's experts are all busy and share in pairs."""
 
 
 def combinations(decoder: Decoder) -> dict[tuple[bool, ...], Parameters]:
