@@ -1,4 +1,4 @@
-"""What the library's pages make of docstrings: entries of several names, and what is no prose."""
+"""Changes docstrings for the library's pages: one entry for each name, and real signatures."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ _TOGETHER: Final = re.compile(r"^( +)(\w+(?:, \w+)+): (.*(?:\n\1 +\S.*)*)", re.M
 
 
 class Docstrings(griffe.Extension):
-    """Gives each name of ``a, b: text`` an entry.
-
-    Functions that take the fields of a description as keywords are shown as Python's help has them.
-    """
+    """Gives each name of ``a, b: text`` an entry, and ``taking`` functions their real signature."""
 
     def on_object(self, *, obj: griffe.Object, **_others: Any) -> None:
         """Change the docstring of ``obj`` before it is parsed."""
         if isinstance(obj, griffe.Function) and any(
-            str(each.value).startswith("taking(") for each in obj.decorators
+            str(decorator.value).startswith("taking(") for decorator in obj.decorators
         ):
             _take(obj)
         if obj.docstring is not None:
@@ -29,23 +26,23 @@ class Docstrings(griffe.Extension):
 
 
 def _take(function: griffe.Function) -> None:
-    """Give ``function`` the parameters and the docstring that it has when it is called."""
+    """Give ``function`` the parameters and the docstring that Python's help shows."""
     called = getattr(importlib.import_module(function.module.path), function.name)
     function.parameters = griffe.Parameters(
         *(
             griffe.Parameter(
-                each.name,
-                annotation=str(each.annotation),
-                kind=griffe.ParameterKind(each.kind.description),
-                default=None if each.default is each.empty else repr(each.default),
+                parameter.name,
+                annotation=str(parameter.annotation),
+                kind=griffe.ParameterKind(parameter.kind.description),
+                default=None if parameter.default is parameter.empty else repr(parameter.default),
             )
-            for each in inspect.signature(called).parameters.values()
+            for parameter in inspect.signature(called).parameters.values()
         )
     )
     if function.docstring is not None:
         function.docstring.value = inspect.getdoc(called) or ""
 
 
-def _apart(found: re.Match[str]) -> str:
-    indent, names, text = found.groups()
+def _apart(entry: re.Match[str]) -> str:
+    indent, names, text = entry.groups()
     return "\n".join(f"{indent}{name}: {text}" for name in names.split(", "))

@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add a page of docstrings for each module that users import; mkdocstrings fills them."""
+    """Add a page for each module that users import; mkdocstrings fills in the docstrings."""
     for name, text in library().items():
         files.append(File.generated(config, f"reference/library/{name}.md", content=text))
 
@@ -35,13 +35,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def library() -> dict[str, str]:
-    """Return the text of each page of docstrings by the name of its file.
+    """Return the text of each page of docstrings, by the name of its file.
 
-    The pages of operators and functions have the remaining names.
+    Operators and functions are left out, because ``docs/pages/operators`` has them.
     """
-    explained = {each.name for each in installed()}
+    explained = {entry.name for entry in installed()}
     others = [f"operators.{name}" for name in dir(operators) if name not in explained]
-    # Without its module, `from_torch` would be the module.
+    # `operators.torch.from_torch` would name the module of this name.
     torch = [
         f"operators.torch.{module}.{name}" if name == module else f"operators.torch.{name}"
         for module, name in _imports(ROOT / "operators/torch/__init__.pyi")
@@ -58,7 +58,7 @@ def library() -> dict[str, str]:
 def _facade(module: str, stub: str, explained: set[str]) -> str:
     """Return a page with a section for each folder of the package that the stub imports from."""
     lines = [f"# {module}"]
-    for folder, names in groupby(_imports(ROOT / stub), lambda each: _folder(each[0])):
+    for folder, names in groupby(_imports(ROOT / stub), lambda imported: _folder(imported[0])):
         shown = [f"::: {module}.{name}" for _, name in names if name not in explained]
         if shown:
             text = (ROOT / "fabric" / folder / "__init__.py").read_text(encoding="utf-8")
@@ -74,7 +74,7 @@ def _page(module: str, names: list[str]) -> str:
 def _imports(stub: Path) -> Iterator[tuple[str, str]]:
     for statement in ast.parse(stub.read_text(encoding="utf-8")).body:
         assert isinstance(statement, ast.ImportFrom)
-        yield from ((str(statement.module), each.name) for each in statement.names)
+        yield from ((str(statement.module), alias.name) for alias in statement.names)
 
 
 def _folder(module: str) -> str:
@@ -94,7 +94,7 @@ def _help(command: click.Command, name: str, parent: click.Context | None) -> It
     )
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
-        for each in command.list_commands(context):
-            child = command.get_command(context, each)
+        for child_name in command.list_commands(context):
+            child = command.get_command(context, child_name)
             assert child is not None
-            yield from _help(child, each, context)
+            yield from _help(child, child_name, context)
