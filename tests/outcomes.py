@@ -14,7 +14,7 @@ from fabric.display.terminal import plain_text
 from tests.schedules import SCHEDULES, schedule
 
 LIVE = ("heartbeat", "long_stall", "partial_deadlock")
-"""Events whose cycles depend on the schedule and the engine."""
+"""Events with cycles that depend on the schedule and the engine."""
 
 
 def captured(capture: LogCapture) -> list[dict[str, Any]]:

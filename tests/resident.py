@@ -16,7 +16,7 @@ def peak_bytes() -> int:
     return int(kilobytes) * 1024
 
 
-def begun_anew() -> int:
+def reset_peak() -> int:
     """Reset the peak to the present size, and return it."""
     (_PROCESS / "clear_refs").write_text(_RESET_PEAK, encoding="ascii")
     return peak_bytes()

@@ -31,9 +31,9 @@ def test_readme_commands_print_what_it_shows(
     transcripts.skip_without_torch([block])
     here = transcripts.clone(tmp_path)
     for file in FILES:
-        transcripts.happened(file, here, [])
-    found = transcripts.happened(block, here, [])
-    transcripts.pictured(FILE, here, write=pytestconfig.getoption("--write-golden"))
+        transcripts.run_block(file, here, [])
+    found = transcripts.run_block(block, here, [])
+    transcripts.compare_images(FILE, here, write=pytestconfig.getoption("--write-golden"))
     if pytestconfig.getoption("--write-golden"):
         FILE.write_text(FILE.read_text(encoding="utf-8").replace(block.text, found), "utf-8")
     else:

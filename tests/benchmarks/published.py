@@ -1,11 +1,11 @@
-"""Run every published design point in a process of its own, and print a row of CSV for each.
+"""Runs every published design point in its own process, and prints a row of CSV for each.
 
 The processes are forks of one that has imported everything.
 
     python -m tests.benchmarks.published [--only TEXT] [--closed-forms] [--jobs N]
 
-``--only`` runs the points whose label contains TEXT; ``--closed-forms`` adds the rows of which only
-bytes and operations are published; ``--jobs`` sets the processes at a time, by default one a core.
+``--only`` runs the points with TEXT in their labels, ``--closed-forms`` adds the rows that have
+published bytes and operations but no cycles, and ``--jobs`` processes run at a time.
 """
 
 from __future__ import annotations

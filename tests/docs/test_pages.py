@@ -39,13 +39,13 @@ def test_page_shows_what_its_commands_print(
     transcripts.skip_without_torch(transcripts.blocks(text))
     entered: list[str] = []
     for block in transcripts.blocks(text):
-        found = transcripts.happened(block, here, entered)
+        found = transcripts.run_block(block, here, entered)
         if pytestconfig.getoption("--write-golden"):
             text = text.replace(block.text, found)
             file.write_text(text, encoding="utf-8")
         else:
             assert block.text == found
-    transcripts.pictured(file, here, write=pytestconfig.getoption("--write-golden"))
+    transcripts.compare_images(file, here, write=pytestconfig.getoption("--write-golden"))
 
 
 @pytest.mark.parametrize("page", WRITTEN)

@@ -65,7 +65,7 @@ def clone(folder: Path) -> Path:
     return here
 
 
-def happened(block: Block, here: Path, entered: list[str]) -> str:
+def run_block(block: Block, here: Path, entered: list[str]) -> str:
     """Write the file, run the commands or enter the lines of a block; return it as it came out.
 
     ``entered`` are the earlier blocks at Python's prompt; this block is added.
@@ -86,7 +86,7 @@ def happened(block: Block, here: Path, entered: list[str]) -> str:
     return block.text
 
 
-def pictured(document: Path, here: Path, *, write: bool) -> None:
+def compare_images(document: Path, here: Path, *, write: bool) -> None:
     """Compare each image of ``document`` with the file that a command wrote, or replace it."""
     for image in _IMAGE.findall(document.read_text(encoding="utf-8")):
         shown, made = document.parent / image, here / Path(image).name

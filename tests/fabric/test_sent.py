@@ -117,7 +117,7 @@ def test_array_that_nobody_can_write_is_constant() -> None:
     assert [True] * len(constant) == list(map(is_constant, constant))
     assert not [name for name, seen in VIEWS.items() if is_constant(seen(_array()))]
     assert is_constant(np.frombuffer(memoryview(own.tobytes()), F32))
-    # Memory can be written through a view, even if the array's flags say that it is read-only.
+    # Memory can be written through a view, even if the flags of the array forbid writing.
     ours: Any = np.ones((2, 2), F32)
     seen = np.asarray(memoryview(ours))
     seen.flags.writeable = ours.flags.writeable = False

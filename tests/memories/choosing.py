@@ -93,7 +93,7 @@ class Channel:
     def rests(self) -> bool:
         return not (self._window or any(self._queues))
 
-    def became(self, end: int) -> NDArray[np.int64]:
+    def bus_uses(self, end: int) -> NDArray[np.int64]:
         counts = np.zeros((end, len(FATES) + 1), np.int64)
         for fates in self.fates:
             of_bus = np.full(end, len(FATES))

@@ -35,7 +35,7 @@ TABLES: Final = (
     "hbm3",
 )
 
-# The streams of these rows begin elsewhere, or the end of the measurement cuts them off.
+# The streams of these rows begin at other addresses, or the end of the measurement cuts them off.
 _LONG_TILES: Final = {"131072", "3145728"}
 
 _FEW: Final = {"4", "8", "16"}
@@ -166,7 +166,7 @@ def controller_latency(answers: Answers) -> float:
     return cycles / sum(each.requests for each in counters.clients)
 
 
-# Left out: open-loop rows that diverge in the reference, whose bandwidth is that of saturation, and
+# Left out: open-loop rows that diverge in the reference, because it then measures saturation, and
 # rows with few requests in flight, because a client here takes three cycles for the next one.
 def lines(table: str) -> list[Row]:
     return [

@@ -10,12 +10,12 @@ from fabric.graph.hardware.address_space import Burst
 from fabric.graph.hardware.memory_models import BankedDescription
 
 
-class Asked(NamedTuple):
+class Demand(NamedTuple):
     gap_cycles: int
     burst: Burst
 
 
-Script: TypeAlias = list[list[Asked]]
+Script: TypeAlias = list[list[Demand]]
 
 _NAMED = ("interleaved", "interleaved with hash", "row-bank-rank-column-channel")
 _FIELDS = ("channel", "pseudo_channel", "bank_group", "bank", "column")
@@ -82,15 +82,15 @@ def _organized(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def _asked(draw: st.DrawFn) -> Asked:
+def _demand(draw: st.DrawFn) -> Demand:
     address = draw(st.integers(0, 31)) * 32 + draw(
         st.sampled_from([0, 0, 1 << 11, 1 << 14, 1 << 20])
     )
     rows, row_bytes = draw(st.tuples(st.integers(1, 4), st.integers(1, 300)))
     pitch = draw(st.sampled_from([row_bytes, 1 << 10, 1 << 13, 1 << 16]))
     burst = Burst(address, rows, row_bytes, pitch, draw(st.booleans()))
-    return Asked(draw(st.sampled_from([0, 0, 0, 1, 7, 60, 900])), burst)
+    return Demand(draw(st.sampled_from([0, 0, 0, 1, 7, 60, 900])), burst)
 
 
 def scripts() -> st.SearchStrategy[Script]:
-    return st.lists(st.lists(_asked(), max_size=6), min_size=1, max_size=6)
+    return st.lists(st.lists(_demand(), max_size=6), min_size=1, max_size=6)

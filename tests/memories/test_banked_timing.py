@@ -21,7 +21,7 @@ from tests.fabric.loops_in_python import in_python
 from tests.memories.choosing import serve
 from tests.memories.commands import Command, commands
 from tests.memories.driven import answers, clients_of
-from tests.memories.random_memories import Asked, Script, descriptions, scripts
+from tests.memories.random_memories import Demand, Script, descriptions, scripts
 from tests.memories.replay import FAR
 from tests.profiles import examples
 
@@ -45,14 +45,14 @@ def _run(
     return _Run(memory, answered, sorted(commands(memory, hbm.dram)))
 
 
-def _asked(address: int, requests: int) -> Asked:
+def _demand(address: int, requests: int) -> Demand:
     size = 64 * requests
-    return Asked(0, Burst(address=address, rows=1, row_bytes=size, pitch_bytes=size, write=False))
+    return Demand(0, Burst(address=address, rows=1, row_bytes=size, pitch_bytes=size, write=False))
 
 
 _ONE_CHANNEL = BankedDescription(channels=1, refreshes=False)
 # The first client begins while the last client hands requests over, and is served first.
-_WHILE_ANOTHER: Script = [[_asked(0, 1), _asked(1 << 20, 40)], [], [_asked(0, 200)]]
+_WHILE_ANOTHER: Script = [[_demand(0, 1), _demand(1 << 20, 40)], [], [_demand(0, 200)]]
 
 _horizons = st.lists(st.integers(1, 60), min_size=1, max_size=5)
 
@@ -77,7 +77,7 @@ class TestBanked:
             list(astuple(each)[2:]) for each in sorted(counters.clients, key=attrgetter("unit"))
         ]
         end = counters.channels[0].bus.total // hbm.dram.pseudo_channels
-        every = [its.became(end) for its in expected.channels]
+        every = [its.bus_uses(end) for its in expected.channels]
         for channel, its, became in zip(counters.channels, expected.channels, every, strict=True):
             assert [channel.reads, channel.writes] == its.served
             assert [channel.row_hits, channel.row_misses, channel.row_conflicts] == its.met
@@ -126,7 +126,7 @@ class TestBanked:
         hbm = BankedDescription(channels=2)
         burst = Burst(0, rows=1, row_bytes=64, pitch_bytes=64, write=False)
         gaps = (5_000, 13_000, 200, 30_000)
-        run = _run(hbm, [[Asked(gap, burst) for gap in gaps]])
+        run = _run(hbm, [[Demand(gap, burst) for gap in gaps]])
         counters = run.memory.counters()
 
         carried = Counter[int]()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fabric import ConfigurationError
 from tests.profiles import examples
 from tests.programs.loading import PROGRAMS
-from tests.resident import begun_anew, peak_bytes
+from tests.resident import peak_bytes, reset_peak
 
 ROUTING: Final = np.array([[0, 3], [2, 1], [7, 0], [5, 6]])
 LENGTHS: Final = np.array([7, 5, 1024, 0])
@@ -85,7 +85,7 @@ def test_compressed_bomb_is_refused_in_little_memory(how: int, tmp_path: Path) -
         it.write(_head("<i8", (1 << 27, 2)))
         for _ in range(256 if how == zipfile.ZIP_DEFLATED else 1):
             it.write(bytes(1 << 20))
-    before = begun_anew()
+    before = reset_peak()
 
     with pytest.raises(ConfigurationError):
         _routing(path)

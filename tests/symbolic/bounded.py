@@ -1,4 +1,4 @@
-"""Random programs without a user's sources, most of whose sizes are known before a run."""
+"""Random programs without a user's sources; most sizes are known before a run."""
 
 from __future__ import annotations
 

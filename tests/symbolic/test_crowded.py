@@ -1,4 +1,4 @@
-"""Streams whose addresses are in few channels or in one bank."""
+"""Streams with all of their addresses in few channels or in one bank."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Run(NamedTuple):
     clocks: tuple[int, ...]
     blocked: tuple[tuple[int, frozenset[int], bool], ...] = ()
 
-    def like(self, other: Run) -> bool:
+    def ends_as(self, other: Run) -> bool:
         """Return whether ``other`` ended in the same way; it may name fewer channels of a wait."""
         return self[:2] == other[:2] and all(
             (unit, full) == (same, is_full) and channels >= fewer

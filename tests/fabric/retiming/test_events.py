@@ -73,7 +73,7 @@ def test_slots_never_filled_stay_taken() -> None:
     for depth in (1, 2, 3, 4):
         ran = run(program, {"end.0": depth})
         assert (ran.cycles is None) == (depth <= 2)
-        assert ran.like(timed(retimer, [2, depth]))
+        assert ran.ends_as(timed(retimer, [2, depth]))
 
 
 def test_events_of_every_kind_are_retimed_as_run() -> None:

@@ -117,7 +117,7 @@ def test_retiming_under_other_depths_equals_runs(name: str, recorded_depth: int)
     endings = set()
     for depths in _others(record, random.Random(name)):
         ran = run(program, depths, compiles=True)
-        assert ran.like(timed(retimer, depths_of(record, depths)))
+        assert ran.ends_as(timed(retimer, depths_of(record, depths)))
         endings.add(ran.cycles)
     # With equal cycles for all depths, the loop would have compared nothing.
     assert len(endings) > 1 or name in {"breadth_first_search", "own_operator"}

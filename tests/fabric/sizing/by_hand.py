@@ -27,7 +27,7 @@ def cycles_of(  # noqa: C901 - all rules in one place
         end = ended[ends[number][1]]
         return None if end is None else max(end, visible[number][before]) + 1
 
-    def goes_on(unit: int) -> bool:
+    def continues(unit: int) -> bool:
         letter, number = network.steps[unit][place[unit]]
         now = clocks[unit]
         if letter == "c":
@@ -58,7 +58,7 @@ def cycles_of(  # noqa: C901 - all rules in one place
         for unit, steps in enumerate(network.steps):
             if ended[unit] is not None:
                 continue
-            while place[unit] < len(steps) and goes_on(unit):
+            while place[unit] < len(steps) and continues(unit):
                 moved = True
             if place[unit] == len(steps):
                 ended[unit] = clocks[unit]
