@@ -33,8 +33,8 @@ def pages() -> dict[str, str]:
 def _index(members: Mapping[str, list[Entry]]) -> str:
     lines = ["# Operators and functions\n", GENERATED]
     lines.append(
-        "You build programs from these. `python -m fabric operators` prints this list, and\n"
-        "`python -m fabric operators NAME` explains one of them. In Python, `help(Map)` does so.\n"
+        "`python -m fabric operators` prints this list, and `python -m fabric operators NAME`\n"
+        "explains one operator or function, as `help(Map)` does in Python.\n"
         "\n"
         "Shapes are written with the outermost dimension first. In `[D_a, ..., D_0]` the rank is\n"
         "`a`, and `D_0` is the innermost dimension. *Ragged* sizes differ from group to group.\n"
@@ -42,7 +42,7 @@ def _index(members: Mapping[str, list[Entry]]) -> str:
         "An operator without *Timing* takes no cycles, and one without *Memory* no memory.\n"
         "`name` sets the name of an operator in reports. By default it is the name of the\n"
         "function or class with a number, such as `exp_1`.\n"
-        "The [terms](../reference/terms.md) explain these and the other words.\n"
+        "The [terms](../reference/terms.md) explain all other words.\n"
     )
     for family, group in members.items():
         page = f"{_slug(family)}.md"
