@@ -19,7 +19,7 @@ def routed() -> Program:
 
 
 @pytest.mark.parametrize(
-    ("number", "reason"), [(0, c.GROWS), (1, c.RECORDS)], ids=["grows", "records"]
+    ("number", "reason"), [(0, c.SLOTS_FULL), (1, c.BUFFER_FULL)], ids=["slots", "buffer"]
 )
 def test_loop_returns_when_its_arrays_are_full(number: int, reason: int, tmp_path: Path) -> None:
     build = STAY[number]

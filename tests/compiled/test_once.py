@@ -247,7 +247,7 @@ def stopped(after: int, budget: int) -> Iterator[None]:
 
     def run_loop(these: arrays.Arrays, *integers: int) -> tuple[int, int]:
         found = native(these, *integers)
-        return found if next(calls) < after else (c.FAILS, 0)
+        return found if next(calls) < after else (c.UNFIT, 0)
 
     with (
         mock.patch.object(arrays.Arrays, "run", run_loop),

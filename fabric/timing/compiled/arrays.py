@@ -216,7 +216,7 @@ class Arrays:
         reason, about = self._loop(pace_cycle, operations)
         if self.log is not None:
             self.log.count = control.entries
-            if reason == c.RECORDS:
+            if reason == c.BUFFER_FULL:
                 self.log.flush()
         return reason, about
 

@@ -44,26 +44,26 @@ def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
     operations and requests.
 
     Returns:
-        Why it returns, and for which stage or channel: AT_REST if all wait; ASKS for an unknown
-        transition, in ``control``; TIRED after the budget; GROWS if a channel needs more slots;
-        CROWDS if its flow needs more room; RECORDS if the ledger or log is full; FAILS on errors.
+        The reason to return, and the stage or channel: AT_REST if all stages wait; UNKNOWN_CODE if
+        a state has no transition for a code, see ``control``; BUDGET_SPENT; SLOTS_FULL of a channel
+        and QUEUE_FULL of its flow; BUFFER_FULL for the ledger or the log; UNFIT on errors.
     """
     control = w.control
     while True:
         if (control.arrives and not arrive(w)) or lacks(w, w.memory.clients.size):
-            return c.RECORDS, 0
+            return c.BUFFER_FULL, 0
         while control.ready_count > 0:
             number = w.ready[control.ready_head]
             stage = w.stages[number]
             status, reason, budget = run_stage(w, number, stage, pace, budget)
-            if reason in (c.GROWS, c.CROWDS):
+            if reason in (c.SLOTS_FULL, c.QUEUE_FULL):
                 port = w.operations[stage.pc].port
                 return reason, w.outputs[stage.first_output + port]
             if reason != c.AT_REST:
                 return reason, number
             stage.status = status
             if status == c.DRAINING and not drain(w, stage):
-                return c.RECORDS, number
+                return c.BUFFER_FULL, number
             control.ready_head = (control.ready_head + 1) & (w.ready.size - 1)
             control.ready_count -= 1
         outward = control.touched + control.submitted + control.answered
@@ -73,7 +73,7 @@ def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
             return c.AT_REST, 0
         budget = advance_to_event(w, budget)
         if budget < 0:
-            return c.TIRED, 0
+            return c.BUDGET_SPENT, 0
 
 
 def next_event(w: World) -> int:
@@ -106,11 +106,11 @@ def run_stage(
     while status == c.READY and reason == c.AT_REST:
         budget -= 1
         if budget < 0:
-            reason = c.TIRED
+            reason = c.BUDGET_SPENT
         elif is_full(w):
-            reason = c.RECORDS
+            reason = c.BUFFER_FULL
         elif now > c.FAR or stage.flops > c.FAR:
-            reason = c.FAILS
+            reason = c.UNFIT
         elif stage.pc < stage.end:
             operation = w.operations[stage.pc]
             now, status, reason = operate(w, number, stage, operation, now, pace)
@@ -146,7 +146,7 @@ def operate(
     elif what == c.MARK:
         mark(w, stage, port)
     elif what == c.CHECK:
-        return now, c.READY, c.AT_REST if number_in(w, stage, port) < amount else c.FAILS
+        return now, c.READY, c.AT_REST if number_in(w, stage, port) < amount else c.UNFIT
     elif what == c.HOLD:
         return now, c.READY, hold(w, now, amount)
     else:
@@ -157,7 +157,7 @@ def operate(
 def hold(w: World, now: int, size_bytes: int) -> int:
     """Note a change of on-chip use; return why the loop returns, if it does."""
     if w.control.changes == w.ledger.size:
-        return c.RECORDS
+        return c.BUFFER_FULL
     change = w.ledger[w.control.changes]
     change.cycle = now
     change.size_bytes = size_bytes
@@ -173,7 +173,7 @@ def submit(w: World, stage: StageRow, operation: Operation, now: int) -> tuple[i
     size = w.bursts[operation.amount]
     requests = size.rows * -(-size.row_bytes // w.memory.progress.request_bytes)
     if requests > MOST_REQUESTS:
-        return c.OFF_CHIP, c.FAILS
+        return c.OFF_CHIP, c.UNFIT
     stage.off_chip_bytes += size.rows * size.row_bytes
     begin(w.memory, stage.client, now, requests)
     return c.OFF_CHIP, c.AT_REST
@@ -303,9 +303,9 @@ def turn(w: World, stage: StageRow, now: int) -> tuple[int, int, int]:
         code = shown & ~c.NUMBER_MASK if state.carries and shown >= 0 else shown
     number = look_up(w, stage.state, code)
     if number < 0:
-        control.asked_state = stage.state
-        control.asked_code = code
-        return now, c.READY, c.ASKS
+        control.unknown_state = stage.state
+        control.unknown_code = code
+        return now, c.READY, c.UNKNOWN_CODE
     transition = w.transitions[number]
     stage.pc = transition.start
     stage.end = transition.stop

@@ -161,7 +161,7 @@ def send(  # noqa: PLR0911 - one rule, in the order in which it is followed
     """Reserve, put or send; return the clock, the status, and why the loop returns, if it does."""
     # Tasks also compare with the stated shape before they wait for a credit.
     if what != c.RESERVE and not fits(w, channel, code):
-        return now, c.READY, c.FAILS
+        return now, c.READY, c.UNFIT
     if what != c.PUT:
         used = channel.sent + channel.reserved
         if used - channel.taken >= channel.depth:
@@ -170,9 +170,9 @@ def send(  # noqa: PLR0911 - one rule, in the order in which it is followed
             return now, c.PACED, c.AT_REST
         # Deep channels begin with few slots.
         if channel.mask < used and channel.mask + 1 < channel.depth:
-            return now, c.READY, c.GROWS
+            return now, c.READY, c.SLOTS_FULL
     if what != c.RESERVE and channel.flow >= 0 and not has_room(w.links, channel.flow):
-        return now, c.READY, c.CROWDS
+        return now, c.READY, c.QUEUE_FULL
     if what != c.PUT:
         now = spend(w, channel, now)
     if what == c.RESERVE:

@@ -164,19 +164,19 @@ class Region:
             if control.changes:
                 self._on_chip.record(arrays.world.ledger.rows[: control.changes].tolist())
                 control.changes = 0
-            if reason == c.FAILS:
+            if reason == c.UNFIT:
                 raise UnfitError
-            if reason in (c.AT_REST, c.TIRED):
+            if reason in (c.AT_REST, c.BUDGET_SPENT):
                 return bool(reason == c.AT_REST)
-            if reason == c.ASKS:
+            if reason == c.UNKNOWN_CODE:
                 automaton = arrays.stages[about].automaton
-                automaton.find_transition(control.asked_state, control.asked_code)
+                automaton.find_transition(control.unknown_state, control.unknown_code)
                 if not arrays.pays():
                     raise UnfitError
                 transitions += 1
-            elif reason == c.GROWS:
+            elif reason == c.SLOTS_FULL:
                 arrays.grow(about)
-            elif reason == c.CROWDS:
+            elif reason == c.QUEUE_FULL:
                 arrays.enlarge_queue(about)
             arrays.link()
         return False

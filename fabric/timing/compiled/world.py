@@ -228,8 +228,8 @@ class Control(Row):
 
     ready_head: int
     ready_count: int
-    asked_state: int
-    asked_code: int
+    unknown_state: int
+    unknown_code: int
     changes: int
     live: int  # Stages that have not ended
     touched: int  # 1 if there are elements or credits for tasks
@@ -279,12 +279,12 @@ class World(NamedTuple):
 
 # Reasons why the loop returns.
 AT_REST: Final = 0
-ASKS: Final = 1
-TIRED: Final = 2
-GROWS: Final = 3
-RECORDS: Final = 4
-FAILS: Final = 5
-CROWDS: Final = 6
+UNKNOWN_CODE: Final = 1
+BUDGET_SPENT: Final = 2
+SLOTS_FULL: Final = 3
+BUFFER_FULL: Final = 4
+UNFIT: Final = 5
+QUEUE_FULL: Final = 6
 
 STEP_ENTRIES: Final = 8
 """The most rows of the log that one step of a stage writes."""
