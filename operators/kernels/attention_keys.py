@@ -151,7 +151,7 @@ class Reader:
             return self._loaded(rows, integers(self._addresses(rows), self.sizes))
         if self._sees_all(rows):
             return self._padded(tiles)
-        return self._joined([self._seen(rows, tiles)], [[0] * len(tile) for tile in self.tiles])
+        return self._joined([self._seen(rows, tiles)], [[0] * len(task) for task in self.tiles])
 
     def _flat(self, rows: Rows, tiles: Stream | None) -> Stream:
         """Return the seen tiles of one of several sources, [number of tiles]."""
@@ -183,7 +183,7 @@ class Reader:
         return addresses
 
     def _sees_all(self, rows: Rows) -> bool:
-        return all(len(tile) == rows.part.tiles for tile in self.tiles)
+        return all(len(task) == rows.part.tiles for task in self.tiles)
 
     def _seen(self, rows: Rows, tiles: Stream) -> Stream:
         """Drop the unseen tiles of [1, tasks, n]."""

@@ -74,19 +74,17 @@ class _Summary:
         return max(map(self._group_bytes, self._fusion.groups), default=0)
 
     def _group_bytes(self, group: tuple[Kernel, ...]) -> int:
-        operators = [self._wired.kernels[kernel] for kernel in group]
-        operators += [
-            self._wired.operands[operand] for kernel in group for operand in kernel.operands
-        ]
-        return sum(buffer_bytes(self._program, operator) for operator in operators)
+        parts = [self._wired.kernels[kernel] for kernel in group]
+        parts += [self._wired.operands[operand] for kernel in group for operand in kernel.operands]
+        return sum(buffer_bytes(self._program, operators) for operators in parts)
 
     def unfused_bytes(self) -> int:
         sources = {operand.view.source for operand in self._between}
         return sum(_tensor_bytes(source.shape, source.dtype) for source in sources)
 
     def converter_bytes(self) -> int:
-        operators = [self._wired.operands[operand] for operand in self._between]
-        return sum(buffer_bytes(self._program, operator) for operator in operators)
+        converters = [self._wired.operands[operand] for operand in self._between]
+        return sum(buffer_bytes(self._program, operators) for operators in converters)
 
     def channel_bytes(self) -> int:
         places = {node.name: place for place, node in enumerate(self._program.nodes)}
@@ -98,10 +96,10 @@ class _Summary:
                 if source.node is None:
                     continue
                 name = source.node.name
-                giving, reading = self._part[places[name]], self._part[place]
-                inside = giving is reading and isinstance(giving, Kernel)
-                is_load = isinstance(giving, Operand) and isinstance(giving.view.source, Stored)
-                if inside or is_load or reading in self._outputs:
+                writer, reader = self._part[places[name]], self._part[place]
+                is_inside = writer is reader and isinstance(writer, Kernel)
+                is_load = isinstance(writer, Operand) and isinstance(writer.view.source, Stored)
+                if is_inside or is_load or reader in self._outputs:
                     continue
                 fork = f"broadcast_{name}_{source.port}.0"
                 forks[fork] += 1
@@ -151,7 +149,7 @@ def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) ->
     """
     moves = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
     moves += _named(program, model, wired)
-    return sorted((move for move in moves if move.size_bytes), key=lambda each: -each.size_bytes)
+    return sorted((move for move in moves if move.size_bytes), key=lambda move: -move.size_bytes)
 
 
 def _read(program: Program, model: Model, wired: Wired, fusion: Fusion) -> Iterator[Again]:
