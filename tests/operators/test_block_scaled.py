@@ -60,14 +60,14 @@ def rounded(number: float, form: Format) -> float:
 def blocks(rows: Any, form: Format) -> list[list[tuple[float, list[float]]]]:
     found = []
     for row in rows.tolist():
-        its = []
+        row_blocks = []
         for first in range(0, len(row), 32):
             block = row[first : first + 32]
             most = max(map(abs, block))
             exponent = math.floor(math.log2(most)) - form.largest_exponent if most else -127
             scale = 2.0 ** min(max(exponent, -127), 127)
-            its.append((scale, [rounded(each / scale, form) for each in block]))
-        found.append(its)
+            row_blocks.append((scale, [rounded(each / scale, form) for each in block]))
+        found.append(row_blocks)
     return found
 
 

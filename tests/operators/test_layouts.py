@@ -97,14 +97,14 @@ def column(stream: Stream, name: str) -> None:
 @pytest.mark.deep
 def test_layout_of_a_chain_is_the_order_that_is_sent() -> None:
     # Every operator has some chain in which its layout is known.
-    known: set[str] = set()
-    chained(known)
-    assert known == CHANGES.keys()
+    seen: set[str] = set()
+    chained(seen)
+    assert seen == CHANGES.keys()
 
 
 @given(st.data())
 @examples(quick=150)
-def chained(known: set[str], data: st.DataObject) -> None:
+def chained(seen: set[str], data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(SHAPES))
     layout = data.draw(tiles(shape).flatmap(lambda tile: orders(shape, tile)))
     x = tensor(shape).astype(np.float32)
@@ -130,7 +130,7 @@ def chained(known: set[str], data: st.DataObject) -> None:
         # steps.
         assert {"split", "retile", "buffer", "rows"} & set(names)
         return
-    known.update(names)
+    seen.update(names)
     sent = np.asarray(simulate(program).outputs["y"]).reshape(-1, found.rows, found.cols)
     expected = [tile.reshape(found.rows, found.cols).tolist() for tile in streamed(x, found)]
     assert sent.tolist() == expected

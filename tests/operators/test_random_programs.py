@@ -107,13 +107,13 @@ def _true_types(kind: type[Random], data: bytes, operators: int) -> None:
         assert [] == [text for text in report.comparison.warnings if "fault" in text]
         for symbol, size in watched.sizes().items():
             program.bind(symbol, size)
-        known = check(program, {}, data=True).metrics
+        before = check(program, {}, data=True).metrics
         taken = [channel.taken for channel in report.channels_counters]
-        assert [stream.count for stream in known.carried] == taken
+        assert [stream.count for stream in before.carried] == taken
         measured = {row.what: row.measured for row in report.comparison.totals}
         moved = measured["off-chip loads, bytes"], measured["off-chip stores, bytes"]
-        assert (known.paper.load_bytes, known.paper.store_bytes) == moved
-        assert known.flops == report.flops
+        assert (before.paper.load_bytes, before.paper.store_bytes) == moved
+        assert before.flops == report.flops
 
 
 @pytest.mark.parametrize("kind", spread([Random, Stated], 1))

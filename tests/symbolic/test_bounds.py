@@ -73,9 +73,9 @@ def test_shipped_program_on_drawn_hardware_is_within_its_bounds(
 @pytest.mark.parametrize("cols", [16, 32, 128, 256])
 def test_bound_of_published_swiglu_is_within_a_fifth_of_the_cycles(rows: int, cols: int) -> None:
     built = program("swiglu", "hdl_validation.toml", tile_batch=rows, tile_inter=cols)
-    known, report = bounded.compared(built)
+    bound, report = bounded.compared(built)
     assert report.cycles is not None
-    assert known.at_least["cycles"] > Fraction(4, 5) * report.cycles
+    assert bound.at_least["cycles"] > Fraction(4, 5) * report.cycles
 
 
 @pytest.mark.parametrize("model", spread(["qwen3-30b-a3b", "mixtral-8x7b"], 1))
@@ -83,24 +83,24 @@ def test_bound_of_published_swiglu_is_within_a_fifth_of_the_cycles(rows: int, co
 def test_all_figures_of_published_moe_but_cycles_are_exact(
     model: str, tiling: dict[str, Any]
 ) -> None:
-    known, report = bounded.compared(program("moe", "paper.toml", model=model, batch=2, **tiling))
+    bound, report = bounded.compared(program("moe", "paper.toml", model=model, batch=2, **tiling))
     assert report.cycles is not None
-    assert known.at_least["cycles"] > Fraction(9, 10) * report.cycles
-    assert ["cycles"] == list(known.at_least)
-    assert known.sized["channel_bytes"] == report.channel_bytes
+    assert bound.at_least["cycles"] > Fraction(9, 10) * report.cycles
+    assert ["cycles"] == list(bound.at_least)
+    assert bound.sized["channel_bytes"] == report.channel_bytes
 
 
 @pytest.mark.parametrize("memory", bounded.MEMORIES)
 def test_bytes_that_spilling_changes_are_bounded(memory: bounded.Memory) -> None:
     on_chip = OnChipDescription(page_bytes=256, capacity_bytes=6_000, spill=True)
     hardware = replace(bounded.drawn_hardware(Choices(b""), memory), on_chip=on_chip)
-    known, report = bounded.compared(
+    bound, report = bounded.compared(
         load_program(PROGRAMS / "buffer_twice.py", [], hardware).program
     )
     assert report.spilled_bytes
-    assert "hbm_bytes_moved" in known.at_least
+    assert "hbm_bytes_moved" in bound.at_least
     condition = Condition.parse(f"hbm_bytes_moved >= {report.hbm_bytes_moved}")
-    assert not condition.broken_by({**known.exact, **known.at_least}, tuple(known.exact))
+    assert not condition.broken_by({**bound.exact, **bound.at_least}, tuple(bound.exact))
 
 
 def check_random(data: bytes) -> None:

@@ -115,9 +115,9 @@ ext.register_memory(AtOnce, AtOnceMemory)
 def test_operations_of_a_users_function_may_take_no_time() -> None:
     with fab.Program("p") as built:
         op.Consumer()(op.Map(Idle(), flops_per_cycle=1)(load(4, 32, (4, 32))))
-    known, report = compared(built)
+    bound, report = compared(built)
 
-    assert "flops" not in known.exact
+    assert "flops" not in bound.exact
     assert report.cycles is not None
     assert report.cycles < 4 * 32
 
@@ -136,22 +136,22 @@ def test_count_of_a_users_operator_is_not_trusted(
 ) -> None:
     with fab.Program("p") as built:
         op.Consumer()(op.LinearOffChipLoad(op.Tensor((4, 64)), (4, 16))(fewer(load())))
-    known, report = compared(built)
+    bound, report = compared(built)
 
     assert "completed" == report.status
-    assert "hbm_bytes_moved" not in known.exact
+    assert "hbm_bytes_moved" not in bound.exact
     # The bound still includes the load before the user's operator.
-    assert 4 * 2 * 64 == known.at_least["hbm_bytes_moved"]
+    assert 4 * 2 * 64 == bound.at_least["hbm_bytes_moved"]
 
 
 def test_inherited_work_is_not_trusted_if_run_is_overridden() -> None:
     with fab.Program("p") as built:
         Lazy()(op.Repeat(100)(load(1, 16, (1, 16))))
-    known, _ = compared(built)
+    bound, _ = compared(built)
     with fab.Program("p") as told:
         op.Consumer()(op.Repeat(100)(load(1, 16, (1, 16))))
 
-    assert cycles(known)["routing"] < cycles(fab.lower_bounds(told))["routing"]
+    assert cycles(bound)["routing"] < cycles(fab.lower_bounds(told))["routing"]
 
 
 def test_work_of_a_users_operator_is_trusted_for_its_own_class() -> None:
@@ -159,8 +159,8 @@ def test_work_of_a_users_operator_is_trusted_for_its_own_class() -> None:
     for kind in (Slow, SlowByName):
         with fab.Program("p") as built:
             op.Consumer()(kind()(load()))
-        known, report = compared(built)
-        found.append((known.at_least["cycles"], report.cycles))
+        bound, report = compared(built)
+        found.append((bound.at_least["cycles"], report.cycles))
 
     assert [(21 + 4 * 100 + 1 + 1,) * 2, (4 * 20 + 3,) * 2] == found
 
@@ -168,9 +168,9 @@ def test_work_of_a_users_operator_is_trusted_for_its_own_class() -> None:
 def test_users_memory_bounds_no_cycles() -> None:
     with fab.hardware_scope(fab.Hardware(hbm=AtOnce())), fab.Program("p") as built:
         op.LinearOffChipStore("y")(op.Map(op.RowSum(), flops_per_cycle=1)(load()))
-    known, report = compared(built)
+    bound, report = compared(built)
 
-    assert {"compute", "memory"} == set(known.cycles)
-    assert "hbm_bytes_moved" not in known.exact
-    assert 4 * 32 <= known.at_least["cycles"]
+    assert {"compute", "memory"} == set(bound.cycles)
+    assert "hbm_bytes_moved" not in bound.exact
+    assert 4 * 32 <= bound.at_least["cycles"]
     assert "completed" == report.status

@@ -60,9 +60,9 @@ def measured(layer: str, number: int) -> int:
     program, points = LAYERS[layer]
     given = [f"{key}={value}" for key, value in points[number].items()]
     hardware = Hardware(hbm=FlatDescription())
-    known, report = compared(load_program(PROGRAMS / f"{program}.py", given, hardware).program)
+    bound, report = compared(load_program(PROGRAMS / f"{program}.py", given, hardware).program)
     assert report.cycles is not None
-    return 100 * known.at_least["cycles"] // report.cycles
+    return 100 * bound.at_least["cycles"] // report.cycles
 
 
 def stated() -> dict[str, tuple[int, int, int]]:
@@ -97,9 +97,9 @@ def test_layer_with_slower_channels_takes_fewer_cycles(
     program, points = LAYERS[layer]
     given = [f"{key}={value}" for key, value in points[number].items()]
     built = load_program(PROGRAMS / f"{program}.py", given, Hardware(hbm=FlatDescription())).program
-    known, as_it_is = compared(built)
+    bound, as_it_is = compared(built)
     # The cycles at the memory's peak of 1,024 bytes a cycle, times ``per_cent``.
-    cycles = known.exact["hbm_bytes_moved"] * per_cent // 102_400
+    cycles = bound.exact["hbm_bytes_moved"] * per_cent // 102_400
 
     plan = elaborate(built)
     certain = Certain(plan, certain_sizes(plan))

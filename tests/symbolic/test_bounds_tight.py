@@ -223,7 +223,7 @@ def test_bound_is_nearly_the_cycles_of_the_run(name: str) -> None:
         Program("p", channel_depth=1000) as built,
     ):
         TIGHT[name](built)
-    known, report = compared(built)
+    before, report = compared(built)
 
     assert "completed" == report.status
-    assert report.cycles == known.at_least["cycles"] + LATER.get(name, 0)
+    assert report.cycles == before.at_least["cycles"] + LATER.get(name, 0)

@@ -32,8 +32,8 @@ def _below(blamed: frozenset[int], depths: tuple[int, ...]) -> list[tuple[int, .
     return list(
         product(
             *(
-                [depth for depth in anything if number not in blamed or depth <= its]
-                for number, its in enumerate(depths)
+                [depth for depth in anything if number not in blamed or depth <= most]
+                for number, most in enumerate(depths)
             )
         )
     )

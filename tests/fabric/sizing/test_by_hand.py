@@ -18,13 +18,13 @@ from tests.profiles import examples
 def test_run_of_a_network_takes_the_cycles_of_the_model(
     random: Random, data: st.DataObject
 ) -> None:
-    its = network(random, shape(random))
-    case = Case(its)
+    drawn = network(random, shape(random))
+    case = Case(drawn)
     depths = [data.draw(st.integers(1, most)) for most in case.most]
-    options = dict(zip(options_of(its.shape), depths, strict=True))
-    expected = cycles_of(its, depths)
+    options = dict(zip(options_of(drawn.shape), depths, strict=True))
+    expected = cycles_of(drawn, depths)
 
-    assert expected == problems.cycles_of(program_of(its), options)
+    assert expected == problems.cycles_of(program_of(drawn), options)
 
     record = case.record
     in_edge_order = [options[channel.option] for channel in record.channels]

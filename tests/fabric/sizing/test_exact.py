@@ -46,8 +46,8 @@ def test_exact_for_two_records_costs_the_least(goal: Goal) -> None:
 @pytest.mark.parametrize("goal", GOALS, ids=str)
 def test_exact_with_shared_depths_costs_the_least(goal: Goal) -> None:
     for seed, case in enumerate(cases(of_profile(quick=12, deep=40))):
-        its = Random(seed).choices("abc", k=len(case.most))
-        groups = {name: [at for at, each in enumerate(its) if each == name] for name in its}
+        letters = Random(seed).choices("abc", k=len(case.most))
+        groups = {name: [at for at, each in enumerate(letters) if each == name] for name in letters}
         slots = case.slots()
         variables = tuple(
             Variable(name, tuple(slots[at] for at in group), 1, max(case.most[at] for at in group))
@@ -101,8 +101,8 @@ def pairs(how_many: int) -> Iterator[tuple[Case, Case]]:
     found = 0
     for seed in count():
         random = Random(seed)
-        its = shape(random)
-        first, second = (Case(network(random, its)) for _ in range(2))
+        drawn = shape(random)
+        first, second = (Case(network(random, drawn)) for _ in range(2))
         if prod(map(max, first.most, second.most)) <= 5_000:
             yield first, second
             found += 1

@@ -18,8 +18,8 @@ def late(elements: int, relays: int, relayed_bytes: int) -> Case:
     first = (("s", 0), ("c", 2)) * elements
     last = (("c", 2 * elements), *[("r", relays)] * elements)
     source = (*first, ("c", 8))
-    its = Shape(units, ends, element_bytes, (0,) * len(ends))
-    return Case(Network(its, (source, *between, last)))
+    chain = Shape(units, ends, element_bytes, (0,) * len(ends))
+    return Case(Network(chain, (source, *between, last)))
 
 
 def test_lower_bounds_of_many_channels_take_few_evaluations() -> None:

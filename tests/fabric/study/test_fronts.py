@@ -89,10 +89,10 @@ def outcome_of(index: int, setting: Setting) -> Outcome:
 
 
 def before_of(point: Point) -> Before:
-    known = replace(_known(tuple(sorted(point.setting.items()))), index=point.index)
-    if known.refused is None:
-        return known
-    return replace(known, refused=replace(known.refused, index=point.index, setting=point.setting))
+    bound = replace(_known(tuple(sorted(point.setting.items()))), index=point.index)
+    if bound.refused is None:
+        return bound
+    return replace(bound, refused=replace(bound.refused, index=point.index, setting=point.setting))
 
 
 def _brute_force(study: Study) -> list[int]:

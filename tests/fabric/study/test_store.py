@@ -95,9 +95,9 @@ def test_outcomes_of_every_status_are_restored(url: str) -> None:
         where=("on_chip_requirement_bytes <= 8e3",),
     )
     session, _ = _worked(study, Store(study, url))
-    known = {each.index: each for each in Store(study, url).known()}
-    assert known == session.outcomes
-    assert {each.status for each in known.values()} == {
+    stored = {each.index: each for each in Store(study, url).known()}
+    assert stored == session.outcomes
+    assert {each.status for each in stored.values()} == {
         "completed",
         "deadlock",
         "refused",
@@ -194,8 +194,8 @@ def test_lost_points_and_late_ones_with_more_time_run_again(url: str) -> None:
     assert Store(study, url, timeout_seconds=3.0).known() == []
     assert Store(study, url).known() == []
     store.keep(replace(late, index=2, setting=study.space[2], executed={}))
-    known = Store(study, url, timeout_seconds=2.0).known()
-    assert known == [late]
+    stored = Store(study, url, timeout_seconds=2.0).known()
+    assert stored == [late]
 
 
 @pytest.mark.deep
@@ -209,8 +209,8 @@ def test_two_processes_share_one_study(url: str) -> None:
         space=grid(rows=(8, 16, 24, 32, 48, 96), times=(1, 2, 3, 4)), minimize=("cycles",)
     )
     study = replace(study, name="program_of_fronts")
-    known = Store(study, url).known()
-    assert {each.index for each in known} == set(range(24))
+    stored = Store(study, url).known()
+    assert {each.index for each in stored} == set(range(24))
     session = StudySession(study, Store(study, url))
     assert session.ask() is None
     alone, _ = _worked(study, BaseStore())

@@ -61,20 +61,20 @@ def drawn_timelines(seed: int) -> Timelines:
     order = drawn.sample(range(4), 4)
     for place, unit in enumerate(order):
         cycle = 0
-        its = waits[unit]
+        spans = waits[unit]
         for _ in range(drawn.randint(0, 4)):
             start = cycle + drawn.randint(0, 3)
             cycle = start + drawn.randint(1, 6)
             peer = drawn.choice([-1, *order[:place]])
             if peer < 0:
                 cause = drawn.choice([Cause.HBM, Cause.CAPACITY])
-                its.append(Interval(start, cycle, cause, -1, -1, cycle, False, 0, False))
+                spans.append(Interval(start, cycle, cause, -1, -1, cycle, False, 0, False))
                 continue
             links = drawn.choice([0, drawn.randint(0, cycle - start)])
             until = drawn.randint(max(0, start - 2), cycle - links)
             late = drawn.random() < 0.5
             until = min(until, final[peer])
-            its.append(Interval(start, cycle, Cause.EMPTY, 3, peer, until, late, links, False))
+            spans.append(Interval(start, cycle, Cause.EMPTY, 3, peer, until, late, links, False))
         final[unit] = cycle + drawn.randint(0, 8)
     first = drawn.choice([0, drawn.randint(0, 5)])
     traced = [drawn.random() < 0.8 for _ in range(4)]

@@ -106,12 +106,12 @@ def _table_damaged(data: st.DataObject, file: Path) -> None:
     elif how == "drop":
         del table[name]
     elif how == "rename":
-        table = {"x" if each == name else each: its for each, its in table.items()}
+        table = {"x" if title == name else title: column for title, column in table.items()}
     elif how == "rows":
         count = data.draw(st.integers(0, len(table[name])))
-        table = {each: its[:count] for each, its in table.items()}
+        table = {title: column[:count] for title, column in table.items()}
     else:
-        table = {each: np.concatenate([its, its]) for each, its in table.items()}
+        table = {title: np.concatenate([column, column]) for title, column in table.items()}
     write_table(Connection(), file, table)
 
 
@@ -186,7 +186,7 @@ def test_states_that_contradict_waits_are_left_out(
     (number,) = (each.stem.partition("-")[2] for each in sorted(folder.glob("states-*"))[-1:])
     states, waiting = (_read(folder / f"{name}-{number}.parquet") for name in ("states", "waiting"))
     channels = _read(folder / "channels.parquet")
-    its, unit = waiting["channel"][0], waiting["unit"][0]
+    channel, unit = waiting["channel"][0], waiting["unit"][0]
     (at,) = np.flatnonzero(states["unit"] == unit)
     assert states["waits_for"][at] in ("send", "receive")
     ends = (channels["producer"] == unit) | (channels["consumer"] == unit)
@@ -196,7 +196,7 @@ def test_states_that_contradict_waits_are_left_out(
         waiting["channel"][0] = np.flatnonzero(~ends)[0]
     elif how == "no channel":
         waiting = {name: column[1:] for name, column in waiting.items()}
-    assert its in np.flatnonzero(ends)
+    assert channel in np.flatnonzero(ends)
     write_table(Connection(), folder / f"states-{number}.parquet", states)
     write_table(Connection(), folder / f"waiting-{number}.parquet", waiting)
 

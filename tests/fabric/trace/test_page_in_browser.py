@@ -127,18 +127,18 @@ def test_family_is_one_row_that_opens_to_its_units(opened: Shown) -> None:
 
     folded = [name_at(number) for number in range(len(families))]
     assert folded == [
-        f"{each} \N{MULTIPLICATION SIGN} {len(its)}" if len(its) > 1 else its[0]
-        for each, its in families.items()
+        f"{each} \N{MULTIPLICATION SIGN} {len(members)}" if len(members) > 1 else members[0]
+        for each, members in families.items()
     ]
     opened.page.mouse.click(opened.x("#lanes", 0) - 40, top + LANE * (row + 0.5))
     opened.settle()
-    its = families[title]
-    assert its == [name_at(row + 1 + number) for number in range(len(its))]
+    members = families[title]
+    assert members == [name_at(row + 1 + number) for number in range(len(members))]
 
     opened.page.mouse.click(x, top + LANE * (row + 0.5))
     opened.settle()
-    assert f"{title} \N{MULTIPLICATION SIGN} {len(its)}" == opened.read("#details-title")
-    assert its == opened.page.locator("#details .units .link").all_inner_texts()
+    assert f"{title} \N{MULTIPLICATION SIGN} {len(members)}" == opened.read("#details-title")
+    assert members == opened.page.locator("#details .units .link").all_inner_texts()
 
 
 def test_page_with_hostile_names_shows_them_as_text(browser: Browser, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ OF_ALL_KINDS: tuple[object, ...] = (
 def _places(found: object) -> list[tuple[str, ...]]:
     places: list[tuple[str, ...]] = [()]
     if isinstance(found, dict):
-        places += [(name, *place) for name, its in found.items() for place in _places(its)]
+        places += [(name, *place) for name, fields in found.items() for place in _places(fields)]
     return places
 
 

@@ -195,8 +195,8 @@ def test_error_in_users_code_ends_a_command_with_its_line(
     assert "Traceback" not in errors
     assert "fault of the fabric" not in errors + printed
     assert f".py:{line}" in errors + printed or f'"line": {line}' in printed
-    known = ("SystemExit", "mine", raised)
-    assert any(word in errors + printed for word in known)
+    words = ("SystemExit", "mine", raised)
+    assert any(word in errors + printed for word in words)
     if "--json" in _OPTIONS[command]:
         assert "error" == json.loads(printed)["status"]
 

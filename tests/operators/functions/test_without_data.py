@@ -41,20 +41,20 @@ def test_operand_without_data_gives_a_result_without_data(function: Any, shapes:
     # RowAppend needs room for its row.
     valid = shapes[0][0] - 1 if isinstance(function, RowAppend) else None
 
-    def tiles(known: tuple[bool, ...]) -> list[Tile]:
+    def tiles(filled: tuple[bool, ...]) -> list[Tile]:
         first, *others = (
             (*shape, dtype, np.ones(shape, dtype) if its else None)
-            for shape, its in zip(shapes, known, strict=True)
+            for shape, its in zip(shapes, filled, strict=True)
         )
         return [Tile(*first, valid_rows=valid), *(Tile(*each) for each in others)]
 
     whole = _given(function, tiles((True,) * len(shapes)))
     assert all(each.data is not None for each in whole)
-    for known in itertools.product((True, False), repeat=len(shapes)):
-        read = [its for at, its in enumerate(known) if at != UNREAD.get(type(function))]
+    for filled in itertools.product((True, False), repeat=len(shapes)):
+        read = [its for at, its in enumerate(filled) if at != UNREAD.get(type(function))]
         if all(read):
             continue
-        found = _given(function, tiles(known))
+        found = _given(function, tiles(filled))
         assert [None] * len(whole) == [each.data for each in found]
         assert [(each.rows, each.cols) for each in whole] == [
             (each.rows, each.cols) for each in found
