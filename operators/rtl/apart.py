@@ -236,7 +236,6 @@ def _handed(ports: frozenset[str]) -> tuple[list[str], list[str]]:
 
 
 def _instance(name: str, ports: frozenset[str]) -> str:
-    """Return the C++ class of a module."""
     before, after = _handed(ports)
     is_channel = "in_ready" in ports
     # The outputs of a channel are registers, so they are read after the clock edge.
@@ -315,7 +314,6 @@ def _table(netlist: Netlist, written: Written, kinds: list[str], cycles: int) ->
 
 
 def simulator(netlist: Netlist, written: Written, folder: Path, cycles: int) -> Path:
-    """Build and return a simulator that runs ``netlist`` for ``cycles`` cycles."""
     kinds = sorted(written.ports)
     words, level_bits = str(-(-netlist.widths.bits // 32)), str(netlist.widths.level)
     (folder / "instances.h").write_text(_HEADER.replace("@WORDS@", words))

@@ -96,7 +96,6 @@ def _size(dim: Any) -> int:
 
 
 def _map_function(place: Place, function: Any) -> tuple[str, description.Function]:
-    """Return the name and the hardware of a function of Map."""
     if type(function) is Chain:
         missing = chains.refusal(function)
         if missing is not None:
@@ -397,8 +396,6 @@ def _size_parameters(sizes: Sequence[Any]) -> dict[str, int]:
 
 
 def _simple(module: str, build: Callable[[], Any], *attributes: str) -> Callable[[Place], Binding]:
-    """Return a function that binds to a module with attributes of the operator as parameters."""
-
     def bind(place: Place) -> Binding:
         return module, build, {name: getattr(place.operator, name) for name in attributes}
 

@@ -76,7 +76,6 @@ def design(program: Program, **options: Any) -> Design:
 
 
 def write(designed: Design, folder: Path) -> Written:
-    """Write modules, top and testbench into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = modules_of(designed.netlist)
     (folder / "modules.sv").write_text(written.text)
@@ -107,7 +106,6 @@ def _built_whole(folder: Path) -> Iterator[None]:
 
 
 def run(designed: Design, written: Written, folder: Path) -> Comparison:
-    """Build and run the files of ``write``, and compare the run with the fabric's."""
     with _built_whole(folder):
         if len(designed.netlist.channels) > _TOGETHER:
             cycles = designed.cycles + _MORE
@@ -219,7 +217,6 @@ def logged(log: Path) -> Any:
 
 
 def compared(expected: Any, rows: Any, netlist: Netlist, cycles: int) -> Comparison:
-    """Compare the fabric's transfers with the rows of a log."""
     channels = netlist.channels
     differences = []
     for number, channel in enumerate(channels):

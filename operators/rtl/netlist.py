@@ -49,7 +49,6 @@ class Outside(Observer):
         return None if numbers is None else [{"control": each} for each in numbers]
 
     def widths(self, units: Sequence[Instance], cycles: int, hardware: Hardware) -> Widths:
-        """Return the widths for ``units`` in a run of ``cycles`` cycles."""
         types = [each for node in self._nodes for each in node.output_types]
         told = [bits_of(each) for numbers in self._numbers.values() for each in numbers]
         size, number = bits_of(self._size), max([self._number_bits, *told])
@@ -165,7 +164,6 @@ class Netlist:
     widths: Widths = field(default_factory=Widths)
 
     def parameter_bits(self) -> dict[str, int]:
-        """Return the bits of the largest parameter of each name."""
         bits: dict[str, int] = {}
         for unit in self.units:
             for name, value in unit.parameters.items():

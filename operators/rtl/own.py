@@ -87,7 +87,6 @@ class Place(NamedTuple):
     rate: int
 
     def refused(self, why: str) -> ProgramError:
-        """Return the error for an operator without a module."""
         kind = type(self.operator).__name__
         return ProgramError(f"{self.name}: {kind} has no hardware module{why}")
 

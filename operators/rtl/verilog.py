@@ -32,7 +32,6 @@ class Written(NamedTuple):
 
 
 def modules_of(netlist: Netlist) -> Written:
-    """Return each module that a netlist needs, once."""
     parts: dict[str, tuple[Any, Sequence[Any], str]] = {}
     built: dict[str, Unit] = {}
     with building(netlist.widths._replace(parameters=netlist.parameter_bits())):
@@ -69,7 +68,6 @@ def _name(number: int, name: str) -> str:
 
 
 def top(netlist: Netlist, written: Written) -> str:
-    """Return the module that joins channels and units, with ports to the outside."""
     clients = [each for each in netlist.units if each.latencies_cycles is not None]
     sources = [each for each in netlist.units if each.given is not None]
     bits, level_bits = netlist.widths.bits, netlist.widths.level

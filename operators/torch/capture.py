@@ -576,7 +576,6 @@ def dtype_of(dtype: torch.dtype) -> np.dtype:
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
-    """Return the numbers of a tensor, without a copy if possible."""
     dtype = dtype_of(tensor.dtype)
     tensor = tensor.detach().resolve_conj().resolve_neg()
     bits = _BITS.get(tensor.dtype)

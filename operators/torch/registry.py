@@ -103,7 +103,6 @@ def run_registered(
 
 
 def supported() -> tuple[str, ...]:
-    """Return all targets that have an importer, in alphabetical order."""
     return tuple(sorted({target for target, _ in _IMPORTERS}))
 
 
@@ -159,7 +158,6 @@ def folded(calls: Sequence[Unsupported]) -> list[tuple[int, Unsupported]]:
 
 
 def refusal(calls: Sequence[Unsupported]) -> str:
-    """Return the message about unsupported calls, with a line for each if there are several."""
     if len(calls) == 1:
         return f"from_torch cannot import {calls[0]}"
     lines = [

@@ -128,7 +128,6 @@ def plain(importing: Importing, call: Call) -> View:
 
 @imports("aten.div.Tensor_mode", "aten.div.Scalar_mode")
 def divided(importing: Importing, call: Call) -> View:
-    """Plan a quotient. It may be rounded down or towards zero."""
     x, y = call.args[:2]
     name = {None: "div", "floor": "floor_div", "trunc": "trunc_div"}[
         call.kwargs.get("rounding_mode")
@@ -168,7 +167,6 @@ def gelu(importing: Importing, call: Call) -> View:
 @imports("aten.clamp.Tensor", "aten.clip.default", "aten.clamp_min.default")
 @imports("aten.clamp_max.default", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor")
 def clamp(importing: Importing, call: Call) -> View:
-    """Clamp numbers to two bounds, of which one may be missing."""
     x = call.tensor()
     low, high = call.argument(1, "min"), call.argument(2, "max")
     match call.target.split(".")[1]:

@@ -94,7 +94,6 @@ def by_numbers(importing: Importing, call: Call) -> View:
 
 @makes_whole(Gathered)
 def from_memory(importing: Importing, view: View) -> View:
-    """Load the rows of a tensor in another order."""
     form = opaque_form(view)
     assert isinstance(form, Gathered)
     return rows_of(importing, form.call, form.rows, _indices(form.call))
@@ -102,7 +101,6 @@ def from_memory(importing: Importing, view: View) -> View:
 
 @imports("aten.sum.dim_IntList", of=Collected)
 def add_up(importing: Importing, call: Call) -> View:
-    """Add the rows of each token from its experts."""
     x = call.tensor()
     form = opaque_form(x)
     assert isinstance(form, Collected)

@@ -24,7 +24,6 @@ from operators.torch.registry import imports
 
 @imports("aten.gather.default")
 def gather(importing: Importing, call: Call) -> View:
-    """Read numbers at places along a dimension. Another tensor has the places."""
     x, dim, places = call.args[:3]
     if not places.shape:
         x, places = x.reshaped((1,)), places.reshaped((1,))
@@ -50,7 +49,6 @@ _REDUCING: Final[dict[str, Putting]] = {
 @imports("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default")
 @imports("aten.scatter.reduce", "aten.scatter.value_reduce", "aten.scatter_reduce.two")
 def scatter(importing: Importing, call: Call) -> View:
-    """Write numbers to places along a dimension. Another tensor has the places."""
     x, dim, places, numbers = call.args[:4]
     reducing = call.argument(4, "reduce")
     name: Putting = "sum" if "scatter_add" in call.target else "set"
@@ -214,7 +212,6 @@ def _masked(
 
 @imports("aten.copy.default")
 def copied(importing: Importing, call: Call) -> View:
-    """Return the numbers of the second tensor in the shape and the type of the first one."""
     x = call.tensor(1).expanded(call.result.shape)
     return x if x.dtype == call.result.dtype else pointwise(importing, call, "copy", x)
 

@@ -40,7 +40,6 @@ def running(importing: Importing, call: Call) -> View:
 
 @imports("aten.cummax.default", "aten.cummin.default")
 def running_extreme(importing: Importing, call: Call) -> tuple[View, View]:
-    """Return the extreme of each number and all numbers before it, and the place of the extreme."""
     x, dim = call.tensor(), int(call.args[1])
     place = RunningPlace("max" in call.target)
     return _running(importing, call), _along(importing, call, x, dim, place, call.results[1].dtype)
@@ -68,7 +67,6 @@ def _along(
 
 
 def sorted_along(importing: Importing, call: Call) -> tuple[View, View]:
-    """Return sorted numbers and the original place of each."""
     dim = int(call.argument(1, "dim", -1))
     descending = bool(call.argument(2, "descending", False))
     return _picked(importing, call, call.tensor(), dim, SortedPlaces(descending))
@@ -119,7 +117,6 @@ def _median(importing: Importing, call: Call, x: View, dim: int) -> tuple[View, 
 
 @imports("aten.argmax.default", "aten.argmin.default")
 def extreme_place(importing: Importing, call: Call) -> View:
-    """Return the first place of the largest or the smallest number."""
     x, dim = call.tensor(), call.argument(1, "dim")
     if dim is None or not x.shape:
         x, dim = x.reshaped((math.prod(x.shape),)), 0
@@ -130,7 +127,6 @@ def extreme_place(importing: Importing, call: Call) -> View:
 
 @imports("aten.max.dim", "aten.min.dim")
 def extreme(importing: Importing, call: Call) -> tuple[View, View]:
-    """Return the largest or the smallest number along a dimension, and its first place."""
     function = ExtremePlace("max" in call.target)
     return _picked(importing, call, call.tensor(), int(call.args[1]), function, 1)
 

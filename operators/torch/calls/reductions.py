@@ -52,7 +52,6 @@ def reduced(importing: Importing, call: Call) -> View:
 @imports("aten.var.correction", "aten.var.dim", "aten.std.correction", "aten.std.dim")
 @imports("aten.var.default", "aten.std.default")
 def variance(importing: Importing, call: Call) -> View:
-    """Plan a variance along dimensions, or its root."""
     x = call.tensor()
     name, overload = call.target.split(".")[1:]
     correction = call.kwargs.get("correction", 1)

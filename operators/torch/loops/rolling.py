@@ -74,7 +74,6 @@ def has_loops(graph: Graph) -> bool:
 
 
 def repeats_of(graph: Graph) -> tuple[Repeat, ...]:
-    """Return the loops of a trace; they do not overlap."""
     calls = [node for node in graph.nodes if node.op == "call_function"]
     repeats, first = [], 0
     for start, length, count in _runs(calls):
@@ -306,7 +305,6 @@ class _Rolling(Interpreter):
         return _at_once(step, list(first), list(xs), tuple(others), xs[0].shape[0])
 
     def _while(self, node: Node, loop: _Counted) -> Any:
-        """Return the carried tensors of a loop with a known number of steps."""
         (_, step, first, others), _ = self.fetch_args_kwargs_from_env(node)
         count, counts, last = loop
         carried = [number for number in range(len(first)) if number not in counts]
@@ -400,7 +398,6 @@ class _Body:
             self._of_all[node] = torch.vmap(called)(*values.values())
 
     def of_all_steps(self, node: Node) -> Any:
-        """Return a call's results of all steps; None if they are not tensors."""
         if node in self._of_all:
             results = self._of_all[node]
             return results if isinstance(results, torch.Tensor) else None
