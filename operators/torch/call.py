@@ -58,6 +58,13 @@ class Call:
         """Return an argument that may be given by its place or by its name."""
         return self.args[place] if place < len(self.args) else self.kwargs.get(name, default)
 
+    def dimension(self, place: int, default: int = -1) -> int:
+        """Return a dimension of the first tensor, from 0; PyTorch captures some unchecked."""
+        dim, rank = int(self.argument(place, "dim", default)), len(self.tensor().shape) or 1
+        if not -rank <= dim < rank:
+            raise UnsupportedError(f"dim is {dim}: expected {-rank} to {rank - 1}")
+        return dim % rank
+
     def __str__(self) -> str:
         return f"{self.target} in {self.module}" if self.module else self.target
 

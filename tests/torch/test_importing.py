@@ -100,3 +100,9 @@ def test_importer_results_of_other_number_shape_or_type_are_refused(
         return
     with pytest.raises(UnsupportedError, match=f"^{said}$"):
         imported(importing_with(), call)
+
+
+@pytest.mark.parametrize("target", ["sort.default", "argsort.default", "softmax.int"])
+def test_dimension_that_a_tensor_lacks_is_refused(target: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"^dim is 2: expected -2 to 1$"):
+        imported(importing_with(), a_call(f"aten.{target}", stored(3, 4), 2))

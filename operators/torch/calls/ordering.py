@@ -40,36 +40,29 @@ def running(importing: Importing, call: Call) -> View:
 
 @imports("aten.cummax.default", "aten.cummin.default")
 def running_extreme(importing: Importing, call: Call) -> tuple[View, View]:
-    x, dim = call.tensor(), int(call.args[1])
     place = RunningPlace("max" in call.target)
-    return _running(importing, call), _along(importing, call, x, dim, place, call.results[1].dtype)
+    return _running(importing, call), _along(importing, call, place, call.results[1].dtype)
 
 
 def _running(importing: Importing, call: Call) -> View:
     function = Running(_RUNS[call.target.split(".")[1]])
-    return _along(importing, call, call.tensor(), int(call.args[1]), function)
+    return _along(importing, call, function)
 
 
 def _along(
-    importing: Importing,
-    call: Call,
-    x: View,
-    dim: int,
-    function: OnAxes,
-    dtype: np.dtype | None = None,
+    importing: Importing, call: Call, function: OnAxes, dtype: np.dtype | None = None
 ) -> View:
     """Apply a function that keeps the length of a dimension. A number has one place."""
+    x, dim = call.tensor(), call.dimension(1)
     shape = x.shape
     x = x.reshaped(shape or (1,))
-    dim %= len(x.shape)
     dtype = dtype or call.result.dtype
     return importing.along(call, (x,), (dim,), function, (x.shape[dim],), dtype).reshaped(shape)
 
 
 def sorted_along(importing: Importing, call: Call) -> tuple[View, View]:
-    dim = int(call.argument(1, "dim", -1))
     descending = bool(call.argument(2, "descending", False))
-    return _picked(importing, call, call.tensor(), dim, SortedPlaces(descending))
+    return _picked(importing, call, call.tensor(), call.dimension(1), SortedPlaces(descending))
 
 
 def _picked(
@@ -80,7 +73,6 @@ def _picked(
     It finds ``count`` places, or as many as there are numbers if None.
     """
     x = importing.once(call, x.reshaped(x.shape or (1,)))
-    dim %= len(x.shape)
     size = (x.shape[dim] if count is None else count,)
     at = importing.along(call, (x,), (dim,), function, size, np.dtype(np.int64))
     picked = importing.along(call, (x, at), (dim,), Picked(), size, x.dtype)
@@ -89,9 +81,8 @@ def _picked(
 
 @imports("aten.argsort.default", "aten.argsort.stable")
 def argsort(importing: Importing, call: Call) -> View:
-    x, dim = call.tensor(), int(call.argument(1, "dim", -1))
     descending = bool(call.argument(2, "descending", False))
-    return _along(importing, call, x, dim, SortedPlaces(descending))
+    return _along(importing, call, SortedPlaces(descending))
 
 
 @imports("aten.median.dim", "aten.kthvalue.default")
@@ -99,9 +90,9 @@ def of_rank(importing: Importing, call: Call) -> tuple[View, View]:
     """Return the number of a rank in the sorted order. A median is the lower of the middle two."""
     x = call.tensor()
     if call.target == "aten.median.dim":
-        return _median(importing, call, x, int(call.args[1]))
+        return _median(importing, call, x, call.dimension(1))
     function = RankedPlace(int(call.args[1]) - 1)
-    return _picked(importing, call, x, int(call.argument(2, "dim", -1)), function, 1)
+    return _picked(importing, call, x, call.dimension(2), function, 1)
 
 
 @imports("aten.median.default")
@@ -128,13 +119,13 @@ def extreme_place(importing: Importing, call: Call) -> View:
 @imports("aten.max.dim", "aten.min.dim")
 def extreme(importing: Importing, call: Call) -> tuple[View, View]:
     function = ExtremePlace("max" in call.target)
-    return _picked(importing, call, call.tensor(), int(call.args[1]), function, 1)
+    return _picked(importing, call, call.tensor(), call.dimension(1), function, 1)
 
 
 @imports("aten.topk.default")
 def topk(importing: Importing, call: Call) -> tuple[View, View]:
     x = call.tensor()
-    k, dim = int(call.args[1]), int(call.argument(2, "dim", -1))
+    k, dim = int(call.args[1]), call.dimension(2)
     values, places = call.results
     shape = x.shape
     x = x.reshaped(shape or (1,))

@@ -86,7 +86,7 @@ def over(
 @imports("aten.softmax.int", "aten._softmax.default")
 @imports("aten.log_softmax.int", "aten._log_softmax.default")
 def softmax(importing: Importing, call: Call) -> View:
-    x, dim = call.tensor(), call.args[1]
+    x, dim = call.tensor(), call.dimension(1)
     step = Softmax((0,), call.result.dtype, logarithm="log_softmax" in call.target)
     dims = exchanged(len(x.shape), dim, -1)
     turned = x.permuted(dims)

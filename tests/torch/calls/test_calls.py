@@ -191,11 +191,7 @@ def _apart(draw: st.DrawFn, x: Any) -> Arguments:
 ROUNDING: Final = st.sampled_from(["floor", "trunc"])
 
 BOUNDS: Final = st.sampled_from(
-    [
-        lambda x: (x, -0.5, 0.5),
-        lambda x: (x, None, 0.5),
-        lambda x: (x, -0.5),
-    ]
+    [lambda x: (x, -0.5, 0.5), lambda x: (x, None, 0.5), lambda x: (x, -0.5)]
 )
 
 CASES: Final[dict[str, Draw]] = {
@@ -478,10 +474,7 @@ def test_call_with_given_arguments_equals_pytorch(call: tuple[Any, ...]) -> None
     ("call", "message"),
     [
         (("aten.elu.default", NEGATIVE, 1, 1, 2), "expected ELU without an input scale"),
-        (
-            ("aten.bitwise_and.Tensor", WHOLE, WHOLE),
-            "its tensors are int64: expected booleans",
-        ),
+        (("aten.bitwise_and.Tensor", WHOLE, WHOLE), "its tensors are int64: expected booleans"),
         (
             ("aten.div.Tensor_mode", WHOLE, WHOLE * 2 + 1, {"rounding_mode": "trunc"}),
             "expected floating-point numbers to be divided towards zero",
