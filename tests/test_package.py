@@ -30,10 +30,10 @@ def _is_frozen(kind: type) -> bool:
         return kind.__struct_config__.frozen
     # A class that is not decorated has its base's method, which has only the base's attributes.
     own = vars(kind).get("__dataclass_params__")
-    return own.frozen if own is not None else not dataclasses.is_dataclass(kind)
+    return own.frozen or not own.eq if own is not None else not dataclasses.is_dataclass(kind)
 
 
-def test_dataclasses_and_structs_are_frozen() -> None:
+def test_dataclasses_and_structs_that_compare_by_value_are_frozen() -> None:
     classes = list(_classes())
 
     assert len(classes) > 150

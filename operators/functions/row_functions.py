@@ -148,6 +148,10 @@ class RMSNorm(Step):
     eps: float
 
     @override
+    def shape(self, *shapes: Shape) -> Shape:
+        return shapes[0]
+
+    @override
     def flops(self, *shapes: Shape) -> Dim:
         rows, cols = shapes[0]
         return rows * ((2 + len(shapes)) * cols + 4)
@@ -170,6 +174,10 @@ class LayerNorm(Step):
 
     eps: float
     has_weight: bool
+
+    @override
+    def shape(self, *shapes: Shape) -> Shape:
+        return shapes[0]
 
     @override
     def flops(self, *shapes: Shape) -> Dim:

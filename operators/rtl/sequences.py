@@ -9,17 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from amaranth import Const, Mux, Signal
 
-from operators.rtl.blocks import (
-    TILE,
-    Emitter,
-    Unit,
-    changed,
-    counted,
-    second,
-    token,
-    widths,
-    wire,
-)
+from operators.rtl.blocks import TILE, Emitter, Unit, changed, counted, second, token, widths, wire
 from operators.rtl.description import Parts
 from operators.rtl.memory import DIMENSIONS
 

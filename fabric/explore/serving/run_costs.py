@@ -270,7 +270,7 @@ Grid: TypeAlias = Mapping[tuple[float, ...], Layer]
 """Layers by decode requests, mean cached tokens, and prompt tokens."""
 
 
-@dataclass
+@dataclass(eq=False)
 class LayerRuns:
     """Runs steps of a layer as points of a study; the study's database keeps the results."""
 

@@ -156,7 +156,7 @@ class _Times(NamedTuple):
     last: NDArray[np.float64]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Group:
     """Replicas that step together."""
 
