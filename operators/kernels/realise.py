@@ -186,7 +186,7 @@ def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:
     sizes = [size_bytes for _, size_bytes in readings]
     again = sum(sizes) - max(_tensor_bytes(source.shape, source.dtype), *sizes, 0)
     names = ", ".join(dict.fromkeys(name for name, _ in readings))
-    return Again(source.name, max(0, again), f"loaded {len(sizes)} times, by itself for {names}")
+    return Again(source.name, max(0, again), f"loaded {len(sizes)} times, separately for {names}")
 
 
 def _through(program: Program, wired: Wired, fusion: Fusion) -> Iterator[Again]:

@@ -49,9 +49,9 @@ def study() -> Study:
                 "What the paper compares, with equal resources",
                 ("what", "published", "as the paper compares", "with", "then"),
                 equally,
-                "Comparisons of the paper with equal resources are left out. Dynamic tiles are "
-                "beyond the front of all static ones if the Pareto improvement distance (PID) is "
-                "above 1.",
+                "Comparisons that the paper makes with equal resources are left out. Dynamic tiles "
+                "are beyond the front of all static ones if the Pareto improvement distance (PID) "
+                "is above 1.",
             ),
         ),
         pictures=(
@@ -59,9 +59,9 @@ def study() -> Study:
                 "equal_resources",
                 "Figures 9 and 10 with equal resources",
                 draw,
-                "All compute units with 4096 FLOPs per cycle; of Qwen the memory of all experts "
-                "or of those with tokens, on both sides. The hollow star is what the paper "
-                "compares with all experts of the static tiles.",
+                "All compute units have 4096 FLOPs per cycle. For Qwen, the memory of all experts "
+                "or of experts with tokens is counted, for both kinds of tiles. The hollow star is "
+                "the dynamic tile as in the paper, which counts all experts of static tiles.",
             ),
         ),
     )
@@ -81,8 +81,8 @@ def first_speedup(findings: Findings) -> Found:
     return Found(
         (mean(ratios(PUBLISHED_FLOPS)),),
         {"4096 FLOPs per cycle on both sides": mean(ratios(EQUAL_FLOPS))},
-        "Taken for tile=16 at batch 64 and tile=256 at batch 1024, both models.",
-        "Which designs the mean is over is not said.",
+        "Computed for tile=16 at batch 64 and tile=256 at batch 1024, both models.",
+        "The text does not name the designs of the mean.",
     )
 
 
@@ -98,9 +98,9 @@ def first_saving(findings: Findings) -> Found:
         ]
     return Found(
         (mean(savings),),
-        note="Taken for all static tiles of the first version, both models, the memory of active "
-        "experts on both sides.",
-        unpublished="Which designs the mean is over is not said.",
+        note="Computed for all static tiles of the first version and both models. For all tiles, "
+        "the memory of experts with tokens is counted.",
+        unpublished="The text does not name the designs of the mean.",
     )
 
 

@@ -34,11 +34,11 @@ def study() -> Study:
                 "figure_08",
                 "Figure 8: cycles and off-chip traffic of a SwiGLU layer",
                 draw,
-                "A tiling is its rows, the hidden dimension and its columns. The figure has seven "
-                "of the hardware's fifteen printed points and eleven of the simulator's. On these "
-                "seven our cycles are off by 4.35 % in the mean, the authors' simulator's by "
-                "4.34 %. With the banks on which the hardware ran, hdl_as_run.toml, ours are off "
-                "by 3.24 %, and in pieces they are the hardware's (hdl.py).",
+                "A tiling is (rows, hidden dimension, columns). The figure has seven of the "
+                "hardware's fifteen points and eleven of the simulator's. On these seven, our "
+                "cycles are off the hardware's by 4.35 % on average, and the authors' simulator by "
+                "4.34 %. On the hardware's banks (hdl_as_run.toml) our cycles are off by 3.24 %, "
+                "and in pieces they are equal to the hardware's (hdl.py).",
             ),
         ),
     )

@@ -29,7 +29,7 @@ def run_time(_: Findings) -> Judgement:
     return Judgement(
         f"{sum(seconds) / 3600:.1f} h for {len(seconds)} runs",
         Verdict.INCONSISTENT,
-        "Two places of the text differ; it is about the artifact, not about STeP. The seconds are "
-        "the authors' own, of earlier runs with published cycles: one after the other they alone "
-        "take longer than 7 h.",
+        "Two places of the text differ. The claim is about the artifact, not about STeP. The "
+        "seconds are of the authors' earlier runs with published cycles. These runs alone, one "
+        "after the other, take longer than 7 h.",
     )

@@ -45,8 +45,8 @@ def both_gains(findings: Findings) -> Found:
     gains = [ratio(findings, "compute_utilization", each) for each in ("static", "dynamic")]
     return Found(
         (mean(gains),),
-        note="Taken for the geometric mean of static and dynamic tiles.",
-        unpublished="Which gains it is of is not said.",
+        note="Computed as the geometric mean of static and dynamic tiles.",
+        unpublished="The text does not name the gains of the mean.",
     )
 
 

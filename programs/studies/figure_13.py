@@ -1,4 +1,4 @@
-"""Figure 13: the resources that sharing regions frees, and its cost, with static tiles.
+"""Figure 13: how many resources shared regions free, and what they cost, with static tiles.
 
 Run: python -m fabric study programs/studies/figure_13.py -o figure_13
 """
@@ -42,8 +42,8 @@ def study() -> Study:
                 "figure_13",
                 "Figure 13: resources and performance with shared regions, static tiles",
                 draw,
-                "Left: the layer's resources, over those with a region for each expert; "
-                "right: how well it uses the memory, and how much longer it takes.",
+                "Left: the layer's resources, in percent of those with a region for each expert. "
+                "Right: how well it uses the off-chip memory, and how much longer it takes.",
             ),
         ),
     )
@@ -55,8 +55,8 @@ def memory_freed(findings: Findings) -> Found:
     }
     return Found(
         (freed["active experts"],),
-        note="The memory of the experts and regions that get tokens, on both sides; counting all, "
-        f"{freed['all experts']:.2f} %.",
+        note="Only experts and regions that get tokens are counted, with and without sharing. If "
+        f"all are counted, {freed['all experts']:.2f} %.",
     )
 
 

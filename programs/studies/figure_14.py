@@ -24,7 +24,7 @@ TRACES = cache_traces(64)
 def study() -> Study:
     return Study(
         program=PROGRAMS / "attention.py",
-        question="How much does dynamic parallelisation gain, by how much the lengths vary?",
+        question="How does the gain of dynamic parallelisation depend on the variation of lengths?",
         space=grid(kv=[each.path for each in TRACES], strategy=STRATEGIES),
         known=known(published_attention(TRACES, STRATEGIES)),
         claims=tuple(

@@ -26,7 +26,7 @@ STRATEGIES = ("coarse", "dynamic")
 def study() -> Study:
     return Study(
         program=PROGRAMS / "attention.py",
-        question="How much does dynamic parallelisation gain over blocks, by the batch?",
+        question="How does the gain of dynamic parallelisation over blocks depend on the batch?",
         fixed={"kv": TRACE_15.path},
         space=grid(requests=BATCHES, strategy=STRATEGIES)
         + grid(requests=(BLOCK,), strategy=("interleaved",)),
@@ -40,8 +40,8 @@ def study() -> Study:
                 "figure_15",
                 "Figure 15: coarse and dynamic parallelisation by the size of the batch",
                 draw,
-                "Regions own blocks of 16 requests when the parallelisation is coarse: fewer "
-                "requests leave regions idle. Circles: printed.",
+                "Coarse parallelisation gives each region a block of 16 requests, so small batches "
+                "leave regions idle. Circles: printed.",
             ),
         ),
     )

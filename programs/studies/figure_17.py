@@ -29,16 +29,16 @@ def study() -> Study:
                 "layouts",
                 "A decode step of one layer, batch 64",
                 draw_points,
-                "Static tiles trade cycles for memory; all three optimisations together.",
+                "Static tiles of all sizes, and a design with all three optimisations.",
             ),
             Picture(
                 "ratios",
                 "Ratios of section 5.5",
                 draw_ratios,
-                "What the text says, what the printed bars give, and ours, both sides counted by "
-                "the paper's equations. Assumed: a median trace of cache lengths, the one recorded "
-                "routing of each model, heads of 128 columns, 1,024 FLOPs a cycle for every unit, "
-                "static attention in turn.",
+                "Values of the text, values from the printed bars, and ours. All bytes follow the "
+                "paper's equations. Assumed: a median trace of cache lengths, the one recorded "
+                "routing of each model, heads of 128 columns, 1,024 FLOPs per cycle for every "
+                "unit, and requests assigned in turn in static attention.",
             ),
         ),
     )

@@ -24,7 +24,7 @@ TRACES = tuple(each for batch in BATCHES for each in cache_traces(batch))
 def study() -> Study:
     return Study(
         program=PROGRAMS / "attention.py",
-        question="Which way to hand requests to regions is fastest, for which batches?",
+        question="Which assignment of requests to regions is fastest for which batches?",
         space=grid(kv=[each.path for each in TRACES], strategy=STRATEGIES),
         known=known(published_attention(TRACES, STRATEGIES)),
         claims=(
@@ -72,7 +72,7 @@ def over_both(findings: Findings) -> Found:
     return Found(
         (mean(ratios),),
         note="The geometric mean over both static parallelisations and all batches.",
-        unpublished="Which runs the mean of the first version is over is not said.",
+        unpublished="The first version does not name the runs of its mean.",
     )
 
 

@@ -157,8 +157,8 @@ def study() -> Study:
                 "What a good placement saves",
                 ("workload", "design", "found, cycles", "random / found", "row by row / found"),
                 savings,
-                f"With links of {NARROWEST} bytes a cycle. Found and random sites have three seeds "
-                "each: the range of three cycles, and of nine ratios.",
+                f"With links of {NARROWEST} bytes per cycle. Found and random sites have three "
+                "seeds each, so a cell has the range of three cycles or of nine ratios.",
             ),
             StudyTable(
                 "How many times faster the dynamic design is",
@@ -173,7 +173,7 @@ def study() -> Study:
                     f"row by row, {NARROWEST}",
                 ),
                 advantages,
-                "Below 1 it is slower. Three seeds: the range of nine ratios.",
+                "Below 1 it is slower. With three seeds, a cell has the range of nine ratios.",
             ),
         ),
         pictures=(
@@ -181,8 +181,8 @@ def study() -> Study:
                 "floor",
                 "Cycles by the width of links",
                 draw,
-                "The dynamic design (orange) and the fastest other one (blue), over their cycles "
-                "with all units on one site; in brackets how sites were given.",
+                "Cycles of the dynamic design (orange) and of the fastest other one (blue), over "
+                "their cycles with all units on one site. Brackets name the placement.",
             ),
         ),
     )

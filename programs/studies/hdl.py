@@ -86,7 +86,7 @@ def beside(findings: Findings) -> list[tuple[str, ...]]:
         f"{statistics.mean(map(abs, each)):.2f} %, at worst {max(map(abs, each)):.1f} %"
         for each in errors.values()
     ]
-    return [*table, ("off by, in the mean", "", *means)]
+    return [*table, ("mean error", "", *means)]
 
 
 def draw(findings: Findings, figure: Figure) -> None:

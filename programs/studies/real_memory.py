@@ -4,8 +4,8 @@ The paper's memory gives 1,024 bytes per cycle for any requests. Here every desi
 memory and on HBM2 (2000 Mbps, 32 channels: at most 1,024 bytes per cycle, addresses interleaved
 with hash, refresh on). The claims of the figures that involve cycles are computed on both memories.
 All points of batch 64 and of figures 12 to 14 run. Of batch 1024, the static tiles in the text and
-the fastest static tiles run (Mixtral from 128 rows on, Qwen 64 to 256), and of figure 15 the
-batches of 16 and 64. Channels are as deep as in the figures.
+the fastest static tiles run (Mixtral from 128 rows on, Qwen 64 to 256). Of figure 15, the batches
+of 16 and 64 run. Channels are as deep as in the figures.
 
 Variations of Qwen's layer of batch 64 show the causes: weights in other tiles, tensors at other
 addresses, and memories of the same peak with another mapping, scheduler or window, or with fewer
@@ -36,17 +36,17 @@ def study() -> Study:
                 "What the paper compares, on both memories",
                 ("figure", "what", "published", "flat", "banked", "result"),
                 lambda findings: rows(findings, (FLAT, BANKED)),
-                "What differs by less than 2 % holds. Ratios of memory alone "
-                "are as in figures 9 and 10; there a dynamic tile has 6400 FLOPs per cycle, a "
-                "static one 4096.",
+                "A ratio holds if it differs by less than 2 %. Ratios of on-chip memory are as in "
+                "figures 9 and 10. There, dynamic tiles have 6400 FLOPs per cycle, static ones "
+                "4096.",
             ),
             StudyTable(
                 "The workloads, in cycles",
                 ("workload", "design", *BESIDE),
                 lambda findings: by_workload(findings, beside),
-                "The static tiles are the fastest ones on the flat memory; all with 4096 FLOPs "
-                "per cycle, shared regions with 1024 and attention with 2048. Causes of lost bus "
-                "cycles are listed from 5 % on.",
+                "The static tile is the fastest one on the flat memory. Units have 4096 FLOPs per "
+                "cycle, in shared regions 1024, in attention 2048. Causes of lost bus cycles are "
+                "listed from 5 % on.",
             ),
             StudyTable(
                 "By requests in flight: Qwen's layer in fewer and fewer regions",
@@ -70,8 +70,8 @@ def study() -> Study:
                 "regions",
                 "Qwen's layer with fewer and fewer regions, on both memories",
                 draw_regions,
-                "While the memory decides, banks cost cycles; where few regions compute all the "
-                "time, they cost none.",
+                "If the memory limits the run, banks cost cycles. If few regions compute all the "
+                "time, banks cost none.",
             ),
         ),
     )

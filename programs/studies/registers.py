@@ -54,9 +54,9 @@ def study() -> Study:
                 "The workloads: cycles, and changes in percent",
                 ("workload", "design", *HARDWARE, *_CHANGES),
                 lambda findings: by_workload(findings, _cells),
-                "The static tiles are the fastest ones on the paper's hardware; all with 4096 "
-                "FLOPs per cycle, shared regions with 1024 and attention with 2048. Each rule is "
-                "added to wires; registered is wires with all four.",
+                "The static tile is the fastest one on the paper's hardware. Units have 4096 FLOPs "
+                "per cycle, in shared regions 1024, in attention 2048. Each rule is added to "
+                "wires. registered is wires with all four rules.",
             ),
             StudyTable(
                 "All points: changes of cycles in percent",

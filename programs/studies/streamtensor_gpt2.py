@@ -147,6 +147,6 @@ def _judged(size: int, attribute: str, unit: str, findings: Findings) -> Judgeme
     return Judgement(
         f"{numbers} {unit}",
         Verdict.UNPUBLISHED,
-        "Narrow units to wide ones, four-bit weights; the board's tiles, unrolling and channels "
-        f"are not public. {energy} tokens per joule at {WATTS} W.",
+        "Values of narrow and of wide units, with four-bit weights. The board's tiles, unrolling "
+        f"and channels are not public. {energy} tokens per joule at {WATTS} W.",
     )

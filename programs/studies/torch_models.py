@@ -46,7 +46,7 @@ def study() -> Study:
     return Study(
         program=PROGRAMS / "torch_model.py",
         hardware=PROGRAMS / "hardware/paper_priced.toml",
-        question="How many tokens a second, and for a joule, do whole models make on this fabric?",
+        question="How many tokens per second and per joule do whole models make on this fabric?",
         fixed={"size": "full", "tile_cols": 128, "attention_regions": 4},
         space=listed(
             {"model": model, "routing": ROUTING.get(model)} | step | part
@@ -59,7 +59,7 @@ def study() -> Study:
                 "models",
                 "Whole models: layers and ends, one after the other",
                 draw,
-                "Layers that are alike were run once and are multiplied by their number.",
+                "Of equal layers one was run, and its cost is multiplied by their number.",
             ),
         ),
     )

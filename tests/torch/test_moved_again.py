@@ -83,7 +83,7 @@ def test_residual_input_is_loaded_twice() -> None:
 
     assert report.extra["moved_again_bytes"] == 4 * 2 * 4 * 6 * 6
     assert report.off_chip_traffic_bytes == once + report.extra["moved_again_bytes"]
-    assert report.extra["moved_again"] == ["x (bytes: 1,152): loaded 2 times, by itself for add"]
+    assert report.extra["moved_again"] == ["x (bytes: 1,152): loaded 2 times, separately for add"]
 
 
 def test_rotary_halves_are_loaded_again() -> None:

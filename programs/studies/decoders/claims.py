@@ -41,13 +41,13 @@ class Published:
 
     @property
     def value(self) -> float:
-        """The number in the text; a saving as a fraction."""
+        """The number in the text. A saving is a fraction."""
         (end,) = Printed.parse(published_claim(self.text).value).ends
         return end / self._scale
 
     @property
     def of_bars(self) -> float:
-        """The number from the printed bars; a saving as a fraction."""
+        """The number from the printed bars. A saving is a fraction."""
         (value,) = published_claim(self.text).of_points
         return value / self._scale
 

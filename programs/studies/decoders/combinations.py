@@ -27,11 +27,11 @@ _GROUPS: Final = [
 ]
 
 _TILE: Final = 16
-"""Rows of a static tile. For Mixtral, its memory is the nearest to dynamic tiles; for Qwen, the
-second nearest."""
+"""Rows of a static tile. For Mixtral, this tile's memory is the nearest to that of dynamic tiles.
+For Qwen, it is the second nearest."""
 
 _SHARED: Final = {"qwen3-30b-a3b": 32, "mixtral-8x7b": 4}
-"""The number of regions that share experts. Mixtral's experts are all busy and share in pairs."""
+"""The number of regions that share experts. Two of Mixtral's eight experts share a region."""
 
 
 def combinations(decoder: Decoder) -> dict[tuple[bool, ...], Parameters]:

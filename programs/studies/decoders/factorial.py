@@ -12,9 +12,9 @@ def effects(values: Mapping[tuple[bool, ...], float]) -> dict[tuple[int, ...], f
 
     The effect of an option is the number with the option over the number without it, as a geometric
     mean over all settings of the other options. The interaction of two options is the effect of the
-    first option with the second option over its effect without it. It is 1 if effects multiply, and
-    above 1 if two options that save something save less together. Larger groups follow in the same
-    way.
+    first option with the second option over its effect without it. It is 1 if effects multiply. It
+    is above 1 if two options that save something save less together. Larger groups follow in the
+    same way.
 
     Args:
         values: the number for every combination, above 0.

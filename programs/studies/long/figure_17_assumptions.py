@@ -1,4 +1,4 @@
-"""The sensitivity of figure 17's ratios to its assumptions: 70 runs, minutes.
+"""The sensitivity of figure 17's ratios to its assumptions: 70 runs, which take minutes.
 
 Run: python -m fabric study programs/studies/long/figure_17_assumptions.py -o assumptions
 """
@@ -20,7 +20,7 @@ from fabric import Picture, Study
 def study() -> Study:
     return Study(
         program=PROGRAM,
-        question="How do the ratios of figure 17 move with what the paper leaves open?",
+        question="How do the ratios of figure 17 depend on assumptions that the paper leaves open?",
         fixed={"batch": 64, "layers": 1},
         space=space(),
         pictures=(

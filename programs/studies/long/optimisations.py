@@ -24,7 +24,7 @@ from fabric import Picture, Study
 def study() -> Study:
     return Study(
         program=PROGRAM,
-        question="What does each of the three optimisations bring beside the other two?",
+        question="What does each of the three optimisations gain, with and without the other two?",
         fixed={"batch": 64, "layers": 1},
         space=space(),
         pictures=(

@@ -1,7 +1,7 @@
 """The figures of the printed paper, read from its vectors (``data/published/camera_ready``).
 
-Cycles and bytes read from there lie within 0.15 of an integer. Some rows are left out on purpose.
-The authors ran them anew for print, and ``published.py`` has the values of their earlier runs.
+Cycles and bytes read from the vectors lie within 0.15 of an integer. Some rows are left out: the
+authors ran them again for print, and ``published.py`` has the values of their earlier runs.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def compared(found: Found, printed: Printed, of_points: Sequence[float] = ()) ->
     elif not any(offs):
         verdict = Verdict.REPRODUCED
     else:
-        notes.append("Ours misses it by no more than our cycles may be off.")
+        notes.append("Our value misses it by no more than the error of our cycles.")
     return Judgement(printed.told(found.values), verdict, " ".join(filter(None, notes)))
 
 

@@ -49,7 +49,7 @@ class Ratio:
 
 
 def rows(findings: Findings, hardware: Iterable[Keys]) -> Iterator[tuple[object, ...]]:
-    """Yield each ratio, published and on all hardware, and its change from first to last."""
+    """Yield each ratio: published, on each hardware, and the change from first to last hardware."""
     for each in RATIOS:
         values = [each.on(findings, keys) for keys in hardware]
         result = change(values[0], values[-1], in_percent=each.printed.unit == "%")

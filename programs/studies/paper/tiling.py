@@ -119,8 +119,8 @@ def _requirement(layer: Layer, tile_n: int) -> Comparison:
 def improvement(layer: Layer) -> Comparison:
     """Return the Pareto improvement distance.
 
-    It is the larger of the two ratios of cycles and of memory to a static design, and the least of
-    these numbers over all static designs on the Pareto front.
+    The distance to one static design is the larger of two ratios: of cycles, and of memory. The
+    result is the least distance to the static designs on the Pareto front.
     """
 
     def measure(fixed: Mapping[int, Design], ours: Design) -> float:
@@ -166,8 +166,8 @@ _ANNOTATED: Final = "bars annotated"
 def _guessed(comparison: Comparison) -> Comparison:
     return replace(
         comparison,
-        unpublished="Which bars are compared is not said.",
-        note="Taken for tile=1024 of Mixtral at batch 1024.",
+        unpublished="The text does not name the compared bars.",
+        note="Computed for tile=1024 of Mixtral at batch 1024.",
     )
 
 

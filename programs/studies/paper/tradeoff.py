@@ -17,9 +17,9 @@ from paper.tiling import MEMORY, PUBLISHED_FLOPS, Design, front
 from paper.workloads import Layer
 
 CAPTION: Final = (
-    "As the paper compares: static tiles with 4096 FLOPs per cycle, the dynamic one with 6400; for "
-    "Qwen the memory of all experts for static tiles, of experts with tokens for the dynamic one. "
-    "The line joins the static tiles that no other one beats; a circle is a printed value."
+    "As in the paper, static tiles have 4096 FLOPs per cycle, and the dynamic tile 6400. For Qwen, "
+    "the memory of static tiles counts all experts, that of the dynamic tile experts with tokens. "
+    "The line joins the static tiles that no other one beats. A circle is a printed value."
 )
 
 
@@ -29,7 +29,7 @@ class Measured:
 
     Attributes:
         label: the label of its axis.
-        unit: the number of the metric that is 1 on the axis.
+        unit: the value of the metric that the axis shows as 1.
     """
 
     metric: str

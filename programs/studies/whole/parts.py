@@ -16,7 +16,7 @@ PARTS: Final[dict[str, dict[int, int]]] = {
     "qwen3-moe": {0: 48},
     "mixtral": {0: 32},
 }
-"""The different layers of each model: the number of the first, and how many are equal to it."""
+"""The kinds of layers of each model: the number of the first one, and how many are equal to it."""
 
 
 def parts_of(model: str) -> list[tuple[Setting, int]]:
