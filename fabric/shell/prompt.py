@@ -31,7 +31,7 @@ where               the activity of every unit in this cycle
 unit NAME           a unit: its wait, its cycles and its channels
 channel             all channels, the fullest first
 channel NAME        a channel, OPERATOR.INPUT, and its elements
-tile CHANNEL [N]    an element's value, of the oldest or number N
+tile CHANNEL [N]    the value of element N, by default the oldest
 step [N]            continue to the next cycle in which data move, N times
 go CYCLE            continue to a cycle
 go UNIT:ELEMENT     continue until a unit takes this number of elements from its

@@ -2,7 +2,7 @@
 
 A product reads rows of pieces of its first operand and whole tiles of its second, from buffers that
 repeat them as often as needed. If the first operand is computed, it is buffered as whole tiles, and
-the second one row by row. Sums go over pieces, then over tiles in a buffer of the result's size.
+the second one row by row. Pieces are summed first, then tiles, in a buffer of the result's size.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval.
 """
@@ -66,7 +66,7 @@ DIRECT_DEPTH: Final = 2
 def in_pieces(program: Program, rows: int, cols: int) -> Program:
     """Return ``program`` with each tile in pieces of ``rows`` x ``cols`` numbers, as in hardware.
 
-    The name of an operator is the original operator's with a part, such as
+    The name of an operator is the original operator's name and a part, as in
     ``matmul_sum_1_product``.
 
     Raises:
@@ -214,7 +214,7 @@ class _Lowering:
         return branch.stream
 
     def _buffered(self, part: str, pieces: Stream, rank: int, times: int | None) -> Stream:
-        """Buffer groups of ``rank`` dimensions of ``pieces``; return each ``times`` times."""
+        """Buffer groups of ``rank`` dimensions of ``pieces``; return each group ``times`` times."""
         shape = tuple(int(str(each)) for each in pieces.type.shape)
         outer, inner, piece = shape[:-rank], shape[-rank:], tile_of(pieces)
         count = math.prod(inner)
@@ -349,7 +349,7 @@ class LoadPieces(Pieces):
             unit.charge(1)
 
     def _numbers(self, size: int, inner: tuple[int, ...]) -> Iterator[int]:
-        """Yield the row-major number in the tensor of each piece that is sent."""
+        """Yield for each sent piece its number in the tensor, in row-major order."""
         load = self.load
         width = Tensor.of(load.tensor).shape[-1] // size
         high, wide = load.tile[0] // size, load.tile[1] // size

@@ -265,7 +265,7 @@ class _Filling:
     def store(self, *, ends: bool) -> bool:
         """Store a piece; return whether it completes its set.
 
-        The end of a token completes a set, unless the set has no other piece.
+        The last piece of a token completes a set, unless it is the only piece of the set.
         """
         is_complete = self.pieces > 0 and (ends or self.pieces + 1 == PIECES_OF_A_SET)
         self.pieces = 0 if is_complete else self.pieces + 1
@@ -324,7 +324,7 @@ def token_type(piece: TileType, inner: tuple[int, ...]) -> TileType:
 class TokenPieces(Pieces):
     """The half of a buffer that stores pieces, and receives the sets that are free again.
 
-    No piece is stored in a cycle in which a token is dropped, and in the first 256 cycles.
+    No piece is stored in the first 256 cycles, or in a cycle in which a token is dropped.
     ``inner`` is the shape of a token.
     """
 

@@ -2,8 +2,8 @@
 
 A safetensors file begins with the length of its header in eight bytes. The header is a JSON object
 with the element type, the shape and the place of every tensor. The data follow, row-major and
-little-endian. The library safetensors checks the header. It cannot return bfloat16 data as numpy
-arrays, so this module maps the data.
+little-endian. The library safetensors checks the header. This module maps the data, so that
+each tile is read only when it is needed.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Tensor:
     Loads deliver the values of the data. A floating-point type rounds them; any other change of a
     value, such as an integer that the type does not hold, is an error. Data from a callable are
     made when the first tile is read, and dropped when the last operator that reads them has ended.
-    Other uses of the data, such as expected outputs, may keep them until then (``elements``).
+    Code that holds the result of ``elements`` keeps the data longer.
     """
 
     @checked
@@ -143,8 +143,8 @@ class Tensor:
                 otherwise the hardware's.
 
         Raises:
-            ProgramError: a value of another type, an array of another shape, or no element type has
-                that name.
+            ProgramError: an argument has the wrong type, the array has another shape, or ``dtype``
+                is unknown.
         """
         if isinstance(data, np.ndarray) and data.shape != shape:
             refuse(f"Tensor: {_misfit(shape, data.shape)}")
@@ -291,8 +291,8 @@ class Scratch(Tensor):
 
     Every run starts with zeros; a scratch is not an output. A load reads the data that were
     acknowledged before its request. So a program makes its loads wait for acknowledgements, as
-    ``through_memory`` does. If two stores with other names or tiles write to one place, the program
-    orders them in the same way.
+    ``through_memory`` does. If two stores with different names or tiles write to the same place,
+    the program has to order them by acknowledgements, too.
 
     Attributes:
         shape: at least two dimensions; all leading dimensions are rows of one matrix.
@@ -308,7 +308,7 @@ class Scratch(Tensor):
             dtype: name of the element type; the hardware's if None.
 
         Raises:
-            ProgramError: a value of another type, or no element type has that name.
+            ProgramError: an argument has the wrong type, or ``dtype`` is unknown.
         """
         super().__init__(shape, dtype=dtype)
 

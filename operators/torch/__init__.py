@@ -16,7 +16,7 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name, and first all importers, so that a user's importer replaces one of them."""
+    """Import all importers before a name, so that a user's importer replaces one of them."""
     if name in __all__:
         check_extra("operators.torch", "torch", "torch")
         importlib.import_module("operators.torch.calls")

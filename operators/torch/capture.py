@@ -63,7 +63,7 @@ class Captured:
 
     Attributes:
         tensors: the tensor of each placeholder: parameters, buffers and inputs.
-        data: placeholders with data at run time only: inputs of floating-point numbers. Inputs of
+        data: placeholders of floating-point inputs, which have data at run time only. Inputs of
             integers and booleans decide where data go, so they are constants of the trace.
         parameters: placeholders that are weights.
         inputs: placeholders that are arguments of the module.
@@ -206,7 +206,7 @@ def _traced(
 def _traced_for_numbers(
     module: torch.nn.Module, given: Any, *, rolls: bool
 ) -> ExportedProgram | None:
-    """Trace a module for the values of its integers and booleans; None if data decide, too."""
+    """Trace a module for the values of its integers and booleans; None if that fails, too."""
     numbers = _KnownNumbers(given)
     hook = module.register_forward_pre_hook(numbers.known, with_kwargs=True)
     try:
@@ -325,7 +325,7 @@ def _rolled(exported: ExportedProgram, given: Any) -> ExportedProgram:
 
 
 class _KnownPlaces(TorchFunctionMode):
-    """Indexes meta tensors by tensors in place of lists, whose numbers PyTorch would drop."""
+    """Indexes meta tensors by tensors, not by lists: PyTorch would drop the lists' numbers."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -392,7 +392,7 @@ def _where_the_weights_are(module: torch.nn.Module, given: Any) -> Any:
 
 
 def _taken_apart(exported: ExportedProgram) -> ExportedProgram:
-    """Decompose the calls that have no importer but a decomposition.
+    """Decompose the calls that have a decomposition and no importer.
 
     Calls that read only integers stay: planning computes them.
     """

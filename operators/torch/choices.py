@@ -38,7 +38,7 @@ class Choices:
         self._values: Final[dict[Node, Any]] = dict(captured.tensors)
 
     def of(self, number: int, chooser: str, tokens: int, hits: int) -> Choice:
-        """Return the choice of layer ``number``; call ``chooser`` takes its experts."""
+        """Return the choice of layer ``number``; the call ``chooser`` reads its experts."""
         if self.stated is not None:
             stated = self.stated[number] if number < len(self.stated) else ()
             return lambda _: np.asarray(stated)

@@ -67,9 +67,9 @@ _OF_SHAPES: Final = frozenset(
 class Constants:
     """Tensors that do not depend on data, by node.
 
-    ``_make`` has a function that returns each tensor. ``_real`` is whether it has numbers, which
-    tensors on the meta device have not. Numbers of ``_early`` nodes are used while planning. Nodes
-    in ``_weights`` depend on weights, nodes in ``_inputs`` on arguments of the module.
+    ``_make`` has for each tensor a function that returns it. ``_real`` is whether the tensor has
+    numbers; tensors on the meta device have none. Numbers of ``_early`` nodes are used while
+    planning. Nodes in ``_weights`` depend on weights, nodes in ``_inputs`` on the arguments.
     """
 
     def __init__(self, captured: Captured) -> None:

@@ -39,7 +39,7 @@ from fabric.messages.text import JsonObject
 
 @dataclass(frozen=True)
 class ServingQuestion:
-    """Serves requests with a ``design`` at a ``rate``; ``grids``: simulated layers by design."""
+    """Serves requests with a ``design`` at a ``rate``; ``grids`` has each design's layers."""
 
     serving: Serving
     grids: Mapping[str, Grid]
@@ -64,7 +64,7 @@ class ServingQuestion:
         return point.bounds({})
 
     def run(self, point: Point) -> Outcome:
-        """Serve the requests; numbers of the outcome are ``Measures``, as in ``latency.p99``."""
+        """Serve the requests; the outcome has the fields of ``Measures``, as in ``latency.p99``."""
         serving, cost = self.serving, self.cost(str(point.setting["design"]))
         rate = point.setting["rate"]
         assert rate is None or isinstance(rate, int | float)

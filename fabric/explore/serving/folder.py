@@ -90,7 +90,7 @@ def _value(value: object) -> str:
 
 
 class _Panel(NamedTuple):
-    """A mean over the load, in ``unit`` (s, J or none); ``high``: a 99th percentile."""
+    """A mean at each load, in ``unit`` (s, J or none), and its 99th percentile ``high``."""
 
     label: str
     value: Callable[[Run], float | None]
@@ -115,7 +115,7 @@ _JOULES: Final = _Panel("energy per token", lambda run: run.measures.joules_per_
 
 _KNEE: Final = (
     " A ring is the knee: the last load at which the mean time to first token is at most twice "
-    "the least load's. A line without a ring has no knee among these loads."
+    "that at the least load. A line without a ring has no knee among these loads."
 )
 
 

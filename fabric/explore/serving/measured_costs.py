@@ -106,8 +106,8 @@ def read_rows(
 ) -> dict[str, dict[tuple[float, ...], float]]:
     """Read microseconds by coordinates from CSV with a column for each axis and ``time_us``.
 
-    Rows with the same text in the column ``group`` are a table; without it, all rows are the table
-    "".
+    Rows with the same text in the column ``group`` are a table. Without ``group``, all rows are
+    one table, with the name "".
     """
     file = str(path)
     rows = csv.DictReader(io.StringIO(table_text(path, "a table of times"), newline=""))
@@ -144,9 +144,9 @@ class TableDescription(Section):
     """Tables of layer times, in microseconds, and the model and machine they belong to.
 
     Ranks are replicas that step together and share the experts. Each rank has ``experts / ranks``
-    experts and receives, on average, ``1 / ranks`` of all pairs of a token and an expert. Tokens
-    go to all ranks before the experts, and their sums return after them: a link carries
-    ``exchange_bytes_per_token`` each way.
+    experts and receives, on average, ``1 / ranks`` of all pairs of a token and an expert. Each
+    token goes to all ranks before the experts, and its sum returns after the experts: a link
+    carries ``exchange_bytes_per_token`` each way.
 
     Attributes:
         attention: times by ``prefill_chunk`` (prompt tokens of the step), ``kv_prefill`` (tokens
@@ -156,13 +156,13 @@ class TableDescription(Section):
         moe: times by ``tokens`` and ``activated_experts``; None for a model without experts.
         per_sequence: times by ``layer`` and ``sequences``, each spent once in a step.
         layers: number of layers of the model.
-        in_each_layer: number of each layer of ``dense`` in a layer of the model.
-        in_each_step: number of each layer of ``dense`` in a step.
-        experts, experts_of_a_token: numbers in a layer.
+        in_each_layer: how often a layer of the model has each layer of ``dense``.
+        in_each_step: how often a step has each layer of ``dense``.
+        experts, experts_of_a_token: experts in a layer, and experts that a token chooses.
         exchange_bytes_per_token: bytes between ranks, each way.
         link_bytes_per_second, link_latency_seconds: rate and latency between two ranks.
         graph_tokens: sizes that steps are padded to, ascending; larger steps are not padded.
-            All ranks are padded to one size if it fits all.
+            All ranks are padded to the same size.
         outside: points outside a table are refused, or take the value at its ``edge``.
     """
 

@@ -40,7 +40,7 @@ class RequestDescription(Section):
     Attributes:
         file: a table of requests; see ``read_requests``.
         count: number of requests, from the start of the table; by default all.
-        rates: requests a second, ascending, each a run; by default one run with the table's times.
+        rates: loads in requests per second, ascending; by default one load, the table's times.
         poisson: draw ``count`` random arrivals, with lengths from the table.
     """
 
@@ -85,7 +85,7 @@ class Serving(Section):
 
     Attributes:
         designs: descriptions of step costs by design.
-        scheduler: ``FILE.py:NAME``, called with the server for each replica; by default the
+        scheduler: ``FILE.py:NAME``, called for each replica with the server; by default the
             fabric's own scheduler.
         question: a sentence for reports.
     """

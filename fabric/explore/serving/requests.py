@@ -124,7 +124,7 @@ class Requests(Described):
         return Requests(times, self.prompt_tokens, self.output_tokens)
 
     def poisson(self, per_second: float, count: int, seed: int) -> Requests:
-        """Return ``count`` requests of a Poisson process, with pairs of lengths drawn from these.
+        """Return ``count`` requests of a Poisson process, with pairs of lengths from ``self``.
 
         For another rate with the same seed, the same draws are scaled.
 

@@ -103,7 +103,7 @@ class ServingResult(Result):
         return [run for run in complete if run.design == design]
 
     def knee(self, design: str) -> float | None:
-        """Return the last load with a mean time to first token of at most twice the least load's.
+        """Return the last load whose mean time to first token is at most twice the least load's.
 
         At greater loads requests wait for each other. None if there are no greater loads.
         """

@@ -45,7 +45,7 @@ class FabricDescription(Section):
         program: takes ``batch``, ``kv`` and ``routing`` as ``programs/decoder.py`` does: the number
             of tokens, a file with the cached tokens of each, and a file with the experts of each.
         hardware: a hardware file with a clock, or the name of one that comes with the fabric; for
-            joules, its energy prices have to cover a run.
+            joules, it needs a price for every kind of energy that a run spends.
         layers: number of layers of the model, all with equal cost.
         routing: a file with a recorded array ``data``, [tokens, top_k], of which rows are drawn.
         decode_requests: numbers of generating requests in the grid, ascending.
@@ -53,7 +53,7 @@ class FabricDescription(Section):
         prefill_tokens: numbers of prompt tokens in the grid, ascending, in addition to 0.
         cache_bytes_per_token: bytes of a token's keys and values in one layer.
         attention_flops_per_pair: FLOPs of a token that attends to another token, in one layer.
-        attention_flops_per_cycle: FLOPs a cycle of all attention units together.
+        attention_flops_per_cycle: FLOPs per cycle of all attention units together.
         parameters: the program's other parameters.
         spread: a table of requests, whose prompts give the spread of caches in the grid; by
             default, the served requests.
@@ -130,8 +130,8 @@ class FabricCost:
     def notes(self) -> Sequence[str]:
         return (
             f"a step costs {counted(self._described.layers, 'layer')} on the fabric; the cycles of "
-            f"a layer are interpolated between {counted(self._corners, 'simulated step')}, and "
-            "equal the nearest step's outside of the grid",
+            f"a layer are interpolated between {counted(self._corners, 'simulated step')}; outside "
+            "of the grid they are those of the nearest point on its edge",
             "attention of prompt tokens is estimated from its bytes and FLOPs, not simulated",
         )
 

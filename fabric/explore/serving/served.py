@@ -44,7 +44,7 @@ class Steps:
 
     Attributes:
         running, waiting: requests of all replicas once the step is scheduled.
-        blocks: cache blocks allocated then on all replicas.
+        blocks: cache blocks that all replicas have allocated at this time.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ def serve(
     Raises:
         ConfigurationError: a request is longer than a cache, a step costs no time, or a scheduler
             returns an empty step while requests are left and none will arrive.
-        FabricError: a scheduler, a cost or ``on_completed`` raised an error; with its place.
+        FabricError: a scheduler, a cost or ``on_completed`` raised an error.
     """
     server.check(requests)
     times = _Times(*(np.full(len(requests), math.nan) for _ in range(4)))
@@ -310,7 +310,7 @@ class Measures(Result):
         goodput_per_second: completed requests a second that meet the service level; None without
             a level.
         kept: fraction of all requests that meet the service level; None without a level.
-        joules_per_token: energy of all steps by output token; None if unknown.
+        joules_per_token: energy of all steps per output token; None if unknown.
         steps: number of steps; replicas that step together share a step.
         mean_running: running requests, averaged over the time of steps.
         most_blocks: maximum of the allocated cache blocks of replicas that step together.

@@ -3,11 +3,11 @@
 The rules equal vLLM's version 1:
 
 1. A step has room for ``max_num_batched_tokens`` tokens. Running requests come first, in the
-   order of admission. Each computes its known tokens that are not computed: one token if it
+   order of admission. Each computes those of its known tokens that its cache lacks: one token if it
    generates, otherwise the part of its prompt that fits into the room.
 2. If a request needs a cache block and none is free, the last admitted request loses its blocks
-   and restarts from the head of the queue (preemption by recomputation). It may be the request
-   itself.
+   and restarts from the head of the queue (preemption by recomputation). This request
+   may be the one that needs the block.
 3. Without preemption, requests are admitted first come, first served, while fewer than
    ``max_num_seqs`` run, room is left, and blocks are free for this step.
 4. Once the last token of a request is scheduled, the request computes nothing more. It keeps its
@@ -154,7 +154,7 @@ class StepCost(Protocol):
     """A model of the time and energy of a server's steps."""
 
     def cost(self, batches: Sequence[Batch]) -> Price:
-        """Return the cost of a step; ``batches``: one, maybe empty, for each replica that steps."""
+        """Return the cost of a step; each replica that steps has a batch, maybe empty."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Server(Section):
         block_size: tokens in a cache block.
         num_blocks: cache blocks of a replica; None for no limit.
         async_scheduling: schedule the next step at the beginning of the running step. A request
-            that arrives meanwhile is in the step after the next.
+            that arrives during a step can join the second step after it, not the next.
         lockstep: begin and end the steps of all replicas together, as replicas that share experts
             do.
     """
@@ -253,7 +253,7 @@ class ContinuousBatching:
         return batch
 
     def finish(self, request: Request) -> None:
-        # It may have been preempted while the step with its last token was running.
+        # The request may have been preempted while the step with its last token was running.
         (self._running if request in self._running else self._waiting).remove(request)
         self._free(request)
 

@@ -1,1 +1,1 @@
-"""The depths of channels: the least bytes that keep a goal, with a bound and a proof."""
+"""Finds depths of channels that keep a goal with the fewest bytes, a bound and a proof."""

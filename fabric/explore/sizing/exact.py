@@ -1,8 +1,8 @@
 """Depths of least cost, by cuts: logic-based Benders decomposition with HiGHS.
 
-The master finds the cheapest depths that satisfy all cuts so far. The oracle times the records, and
-returns cuts that depths violate if they miss a limit. The least cost under the cuts so far is a
-lower bound.
+The master finds the cheapest depths that satisfy all cuts so far. The oracle times the records
+with these depths. If they miss a limit, it returns cuts that they violate. The least cost under the
+cuts so far is a lower bound.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ _NODES: Final = 10_000
 """Most nodes of the search tree; unlike a time limit, it is the same on every machine."""
 
 _ROUNDING: Final = 1e-6
-"""Error of HiGHS, in greatest common divisors of the costs."""
+"""Largest error of a bound by HiGHS, in multiples of the costs' greatest common divisor."""
 
 
 class Master:
     """The integer program of costs and cuts.
 
-    Each of its binaries states whether a variable has at least a certain depth.
+    A binary variable states whether the depth of a channel, or of a group, reaches some value.
     """
 
     def __init__(self, problem: Problem, lower: Depths) -> None:

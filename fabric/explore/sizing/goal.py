@@ -120,7 +120,7 @@ class Task:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Sentences, one for each order of events that the records leave open."""
+        """A sentence for each order of events that the records do not determine."""
         sentences = (each for record in self.unbounded for each in record.arbitrated)
         return tuple(dict.fromkeys(sentences))
 

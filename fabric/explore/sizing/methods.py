@@ -1,6 +1,6 @@
 """The methods of finding depths, and their validation by runs.
 
-With a shared off-chip memory or a merge, other depths change the order of bursts and inputs. If a
+If units share an off-chip memory or merge inputs, depths change the order of bursts or inputs. If a
 run with the proposed depths keeps the goal, the search continues from its record. Otherwise only
 the proposed depths with the largest savings are used, up to the number that keeps the goal. The
 other depths are lowered by further runs.
@@ -52,7 +52,7 @@ class _Best:
         problem = self.problem
         proposed = {problem.least, task.wired_depths, high_water(problem)}
         if any(record.shares_links for record in task.unbounded):
-            # A record has no waits for links, and so too few slots in use.
+            # A record leaves out waits for links, so it shows too few slots in use.
             proposed.add(sized_at_most(problem, lambda retimer: np.diff(retimer.base)))
         for depths in sorted(proposed, key=problem.cost_of):
             if self.accepts(depths):
@@ -136,7 +136,7 @@ def proposal(method: Method, oracle: Oracle, lower: Depths) -> Proposal:
     """Return the depths that ``method`` finds.
 
     The largest depths have to keep the limits. ``paper-lp`` takes the cheaper of its two
-    equalisations that keeps them.
+    equalisations that keeps the limits.
     """
     problem = oracle.problem
     bound = problem.cost_of(lower)

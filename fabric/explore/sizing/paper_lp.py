@@ -57,8 +57,8 @@ def start_delays(kernels: int, precedences: Sequence[Precedence]) -> Counters:
     The sum over all pairs is minimal, such that every kernel starts no earlier than each of its
     sources starts plus the delay.
 
-    The paper has a constraint for each path between two kernels instead. These constraints follow
-    from ours. If two kernels both feed two others, they also allow delays that no starts have.
+    The paper instead has a constraint for each path between two kernels. It follows from ours. If
+    two kernels both feed two others, the paper's constraints allow delays that no starts have, too.
     """
     if not precedences:
         return np.zeros(0, np.int64)
@@ -108,9 +108,9 @@ class Measured(NamedTuple):
 def measured(retimer: Retimer) -> list[Measured]:
     """Return the measurements of each used channel in the last timing of a record.
 
-    A unit starts with the run, or with the last of the first elements that it takes before it
-    sends. Its own time excludes waits for channels. If every firing takes one element from each
-    input and sends one to each output, these measures equal the paper's.
+    A unit starts once each input that it takes from before it sends has delivered an element;
+    without such inputs, with the run. Its own time excludes waits for channels. If a firing takes
+    an element from each input and sends one to each output, these measures equal the paper's.
     """
     record = retimer.record
     kinds, on = record.events[:, 0] & e.KIND, record.events[:, 0] >> e.SHIFT

@@ -100,7 +100,7 @@ class SizedChannel:
         binds: why the depth is not smaller. With one slot less, the run ends in a ``deadlock`` or
             misses the ``goal``; or the depth is ``one slot`` or ``pinned``. Empty if one slot less
             keeps the goal or was not tried.
-        group: the pattern of channels that share the depth; empty without one.
+        group: the pattern of channels that share the depth; empty if it is not shared.
         input: the input that decides: with one slot less it has the most cycles relative to its
             limit, or ends in a deadlock. Empty if ``binds`` is neither deadlock nor goal.
     """

@@ -219,7 +219,7 @@ def check_alike(programs: Mapping[str, Program]) -> None:
 
 
 def held_out(points: Mapping[str, Each], count: int) -> tuple[dict[str, Each], dict[str, Each]]:
-    """Return the inputs to find depths for, and the ``count`` held-out ones to test them with."""
+    """Return the inputs to find depths for, and the ``count`` inputs that test these depths."""
     places = held_out_places(len(points), count, f"--hold-out {count}")
     chosen: dict[str, Each] = {}
     tested: dict[str, Each] = {}

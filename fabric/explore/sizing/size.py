@@ -64,7 +64,7 @@ class SizeOptions(Options):
         method: ``search``, ``exact``, ``high-water``, or StreamTensor's ``paper-lp``, which may
             miss the goal.
         step: unit to round a channel's bytes up to: ``power-of-two``, or a number of bytes.
-        share: patterns of channels that have one depth.
+        share: patterns of channels; all channels of a pattern have the same depth.
         repeats: inputs back to back.
     """
 
@@ -94,7 +94,7 @@ def size(program: Program | Mapping[str, Program], options: SizeOptions) -> Sizi
     Otherwise the program runs with the candidate depths. At the end, it runs with the depths found.
 
     Args:
-        program: a wired program; or several by name with other data, for depths that serve all.
+        program: a wired program, or programs by name that differ in their data; depths serve all.
         options: the fields of ``SizeOptions``, as keywords.
 
     Raises:

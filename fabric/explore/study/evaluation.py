@@ -178,7 +178,7 @@ class ProgramQuestion:
         return Before(point.index, bounds, tuple(lower.exact), executed=_files(self.program))
 
     def run(self, point: Point) -> Outcome:
-        """Run the program. A deadlock is described without a remedy: another point may be one."""
+        """Run the program. A deadlock is reported without a remedy, which another point may be."""
         parameters: JsonObject = {}
         hardware: JsonObject | None = None
         try:

@@ -134,9 +134,9 @@ class Outcome:
         reason: why the numbers are missing or wrong.
         code: the kind of the deadlock or livelock, as its report names it.
         wall_seconds: time of the run on the host.
-        executed: SHA-256 of each file that the program executed; empty if unknown. The program's
-            own file has the name "". A module has its path in the folder of the program, without a
-            suffix, and None if there is no such file.
+        executed: SHA-256 of each executed file by name, or None if there is no such file; empty if
+            unknown. The name of the program's own file is "". The name of a module is its path in
+            the folder of the program, without a suffix.
     """
 
     index: int

@@ -214,8 +214,8 @@ class StudyResult(Result):
     Attributes:
         resumed: number of outcomes from earlier sessions.
         interrupted: whether points are missing because the study was stopped.
-        runs: every run if designs run over inputs, in the order of ``Study.runs``; with runs of
-            incomplete designs and of held-out inputs.
+        runs: if designs run over inputs, every run in the order of ``Study.runs``, also runs of
+            incomplete designs and runs with held-out inputs.
         resumed_runs: number of runs from earlier sessions.
         again: the designs on the front, each with every change of ``Study.again``; None if they did
             not run again.
@@ -344,7 +344,7 @@ class StudyResult(Result):
     def run_counts(self) -> dict[str, int]:
         """Numbers of runs by outcome, for designs over inputs.
 
-        ``total`` is without held-out inputs. ``run`` and ``resumed`` count their runs, too.
+        ``total`` leaves out runs with held-out inputs; ``run`` and ``resumed`` count them, too.
         """
         chosen = [each for each in self.runs if not self.study.is_held_out(each.index)]
         spared = sum(each.status in PROVED for each in chosen)

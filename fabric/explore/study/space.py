@@ -51,7 +51,7 @@ class Space:
         """Combine every setting of this space with every setting of ``other``.
 
         Raises:
-            ConfigurationError: both spaces have a name.
+            ConfigurationError: a name is an axis of both spaces.
         """
         return Space(
             tuple(

@@ -142,7 +142,7 @@ class Store(BaseStore):
                     self.drawn.add(index)
                 yield outcome
                 is_used = True
-        # In a product with fewer names, the setting has an index, but another identity.
+        # A product with fewer axes has an index for this setting, but the point's identity differs.
         self.ignored += not is_used
 
     def _identity(self, outcome: Outcome) -> str:

@@ -122,7 +122,7 @@ def available_cores() -> int:
 class LocalWorkers(Workers):
     """Processes on this machine, one for each running point.
 
-    Each process has a pipe of its own, so that its end loses only its own point.
+    Each process has a pipe of its own, so that a process that ends loses only its own point.
     """
 
     def __init__(self, slots: int, timeout_seconds: float | None) -> None:
@@ -192,7 +192,7 @@ class _Process:
         self._ours, theirs = context.Pipe()
         self.process: Final = context.Process(target=_serve, args=(theirs,), daemon=True)
         self.process.start()
-        # The process then holds the last copy of its end, so that its exit ends our reads.
+        # Then only the process has a copy of ``theirs``, so that its exit ends our reads.
         theirs.close()
         self.questions = 0
 
@@ -363,7 +363,7 @@ class DaskWorkers(Workers):
             with contextlib.suppress(TimeoutError):
                 return promise.result(timeout=look_seconds)
             now = time.monotonic()
-            with contextlib.suppress(OSError):  # the cluster is gone: the promise says so
+            with contextlib.suppress(OSError):  # the promise reports a lost cluster
                 deserted = None if self._client.nthreads() else deserted or now
                 if begun is None and self._at_work({promise.key}):
                     begun = now

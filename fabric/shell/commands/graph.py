@@ -48,7 +48,7 @@ def command(
     unfold: bool,
     run_folder: Path | None,
 ) -> int:
-    """Draw PROGRAM.py; repeated parts are drawn once, with their number."""
+    """Draw PROGRAM.py; a repeated part is drawn once, with the number of its copies."""
     fields.update(program=program)
 
     from fabric.analysis.drawing.picture import picture_of, shares_of_run

@@ -214,7 +214,7 @@ def _pieces(
     if text is None:
         return None
     if not (rows.isdecimal() and cols.isdecimal() and len(text) < 20):
-        raise click.BadParameter(f"{text!r}: expected ROWSxCOLS in 19 characters, as in 16x16")
+        raise click.BadParameter(f"{text!r}: expected ROWSxCOLS in up to 19 characters, as 16x16")
     return int(rows), int(cols)
 
 

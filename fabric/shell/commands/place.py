@@ -24,8 +24,7 @@ from fabric.shell.commands.options import (
     "--site-bytes",
     metavar="N",
     type=Whole(min=0),
-    help="Most on-chip memory that the units of a site may need together; by default the value "
-    "in [network].",
+    help="The on-chip memory of a site, which its units share; by default the value in [network].",
 )
 @sizes_option("The size of a dimension that data decide, as in `check`.")
 @click.option(

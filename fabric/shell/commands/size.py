@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     type=Whole(min=1),
     default=SHOWN,
     show_default=True,
-    help="Most rows of the table of channels.",
+    help="Show at most N rows of the table of channels.",
 )
 @json_option()
 @click.pass_obj

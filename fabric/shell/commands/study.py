@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     metavar="NAME=VALUES",
     multiple=True,
     help="A parameter, hardware.SECTION.KEY, depth.OPERATOR.INPUT or hop.OPERATOR.INPUT, and its "
-    "values, as in 8,16,32; 4..128+4 for steps of 4; 4..128*2 for factors of 2; 1+1,3+4 for hops. "
-    "NAME:NAME=8:4,16 varies two names together: 8 and 4, then 16 and the second's default.",
+    "values, as in 8,16,32; 4..128+4 for steps of 4; 4..128*2 for factors of 2; 1+1,3+4 for hops, "
+    "cycles forward and back. NAME:NAME=8:4,16 varies two names together: 8 and 4, then 16 and the "
+    "second name's default.",
 )
 @click.option(
     "--over",

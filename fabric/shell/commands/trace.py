@@ -101,7 +101,7 @@ def show(run: Path, cycle: int, node: str | None) -> None:
 @click.option("--list", "listing", is_flag=True, help="List the ready queries and the tables.")
 @_UNFOLD
 def query(run: Path | None, query: str | None, listing: bool, unfold: bool) -> None:
-    """Print the rows of QUERY, a ready query's name or SQL over the trace's tables.
+    """Print the rows of QUERY: the name of a ready query, or SQL over the trace's tables.
 
     A ready query prints a row for each family. In SQL, the column `family` names the family.
     """

@@ -249,7 +249,7 @@ def _indices(call: Call) -> list[Any]:
 
 @imports("aten.sort.default", "aten.sort.stable")
 def sort(importing: Importing, call: Call) -> tuple[View | None, View]:
-    """Sort numbers. A row of integers is taken for the experts of tokens."""
+    """Sort numbers. A row of integers is assumed to be the experts of tokens."""
     x = call.tensor()
     if x.dtype.kind not in "iu" or len(x.shape) != 1:
         return sorted_along(importing, call)
@@ -276,7 +276,7 @@ def sort_again(importing: Importing, call: Call) -> tuple[None, View]:
 @imports("aten.floor_divide.default", "aten.div.Tensor_mode", "aten.div.Scalar_mode", of=Control)
 @imports("aten.__rshift__.Scalar", of=Control)
 def token_of(importing: Importing, call: Call) -> View:
-    """Divide the order by the experts of a token: the result is the tokens, sorted by expert."""
+    """Divide the order by the experts per token. The result is the tokens, sorted by expert."""
     order = _given(importing, call, Meaning.ORDER)
     divisor = call.args[1]
     known = importing.known(divisor)
@@ -318,7 +318,7 @@ def end(importing: Importing, call: Call) -> View:
 
 @imports("aten.scatter.src", of=Control)
 def inverse(importing: Importing, call: Call) -> View:
-    """Invert an order: ascending numbers are scattered to its places, which are all places."""
+    """Invert an order: scatter ascending numbers to its places. Each place occurs once."""
     target, *others = call.args[:3] if call.target == "aten.index_put.default" else call.args
     where, numbers = others[-2:]
     (where,) = where if isinstance(where, list | tuple) else (where,)

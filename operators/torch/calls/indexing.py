@@ -112,7 +112,7 @@ def rows_by_data(importing: Importing, call: Call, x: View, index: list[Any]) ->
 
 
 def in_place(rows: View, places: tuple[int, ...], rest: tuple[int, ...], first: int) -> View:
-    """Return rows with the dimensions of places where the indexed dimensions were, at ``first``."""
+    """Return rows with the dimensions of ``places`` moved to begin at dimension ``first``."""
     rank = len(places)
     return rows.reshaped((*places, *rest)).permuted(
         (*range(rank, rank + first), *range(rank), *range(rank + first, rank + len(rest)))
@@ -154,7 +154,7 @@ def put_at(importing: Importing, call: Call) -> View:
     order = (*dims, *range(first), *range(dims[-1] + 1, len(x.shape)))
     cols = math.prod(lead) * math.prod(rest)
     table = x.permuted(order).reshaped((math.prod(sizes), cols))
-    # The dimensions of places come where the indexed dimensions were.
+    # The dimensions of places replace the indexed dimensions.
     numbers = numbers.expanded((*lead, *named, *rest))
     middle = tuple(range(first, first + len(named)))
     others = (each for each in range(len(numbers.shape)) if each not in middle)

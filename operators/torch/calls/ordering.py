@@ -52,7 +52,7 @@ def _running(importing: Importing, call: Call) -> View:
 def _along(
     importing: Importing, call: Call, function: OnAxes, dtype: np.dtype | None = None
 ) -> View:
-    """Apply a function that keeps the length of a dimension. A number has one place."""
+    """Apply a function that keeps the length of a dimension. A single number has one place."""
     x, dim = call.tensor(), call.dimension(1)
     shape = x.shape
     x = x.reshaped(shape or (1,))

@@ -18,8 +18,8 @@ from operators.torch.registry import imports
 
 Windows = tuple[tuple[tuple[int, ...], ...], ...]
 Made = Callable[[int], tuple[Any, ...]]
-"""Takes a dimension of space. Returns the arguments of a call that pools only that dimension,
-without the image."""
+"""Takes a dimension of space. Returns the arguments, except the image, of a call that pools only
+this dimension."""
 
 
 @imports("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")

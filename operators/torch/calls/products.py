@@ -55,7 +55,7 @@ def product_and_sum(importing: Importing, call: Call) -> View:
     if not beta and alpha == 1:
         return product(importing, call, left, right).reshaped(call.result.shape)
     if not beta:
-        importing.unsupported(f"alpha is {alpha} and beta 0: expected alpha to be 1 then")
+        importing.unsupported(f"alpha is {alpha} and beta 0: expected alpha to be 1 if beta is 0")
     if call.target == "aten.addmv.default":
         added = added.reshaped((*added.shape, 1))
     return product(importing, call, left, right, added, (float(alpha), float(beta))).reshaped(

@@ -1,4 +1,4 @@
-"""Rules for calls on tensors with elements that data choose.
+"""Rules for calls on tensors of which data choose some elements, such as ``x[mask]``.
 
 A rule receives the call and its arguments. It returns None if the call needs the number of chosen
 elements, or the place of an element among them.
@@ -189,7 +189,7 @@ def _sym_size(_: Node, x: Any, dim: int) -> Any:
 
 
 class _Sizes(NamedTuple):
-    """Sizes with a constant in place of a data-dependent size, its dimension, and its choice."""
+    """Sizes, with a constant for the size that data decide; that size's dimension and choice."""
 
     sizes: list[Any]
     dim: int
@@ -444,7 +444,7 @@ def _is_of_others(values: Any, place: Chosen) -> bool:
 
 
 def _put_at(by: Any, x: Any, mask: Any, values: Any) -> Any:
-    """Put the elements that the mask of ``by`` chose back in their places."""
+    """Put back the elements that the mask ``by`` chose."""
     if not isinstance(values, Chosen) or values.choice.by != by or values.dim:
         return None
     shape = (*mask.shape, *[1] * (x.ndim - mask.ndim))

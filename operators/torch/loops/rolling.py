@@ -29,7 +29,7 @@ _LEAST: Final = 8
 
 _LEAST_COUNTED: Final = 2
 _MOST_COUNTED: Final = 1 << 16
-"""A ``while_loop`` is rolled if its number of steps lies between these bounds."""
+"""A ``while_loop`` is rolled if it has from ``_LEAST_COUNTED`` to ``_MOST_COUNTED`` steps."""
 
 _SELECT: Final = "aten.select.int"
 _LINEAR: Final = "aten.linear.default"
@@ -89,7 +89,7 @@ def repeats_of(graph: Graph) -> tuple[Repeat, ...]:
 def _runs(calls: Sequence[Node]) -> Iterator[tuple[int, int, int]]:
     """Yield runs of repeated calls: the first call, the calls of a step, and the steps.
 
-    The longest run is the first, then the one with the shortest steps, then the earliest.
+    The longest run is first. Among equally long runs, shorter steps come first, then earlier runs.
     """
     numbers: dict[object, int] = {}
     kinds = np.array([numbers.setdefault(_kind(call), len(numbers)) for call in calls])

@@ -473,7 +473,7 @@ REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [
     ((*BAG, UNKNOWN), KNOWN_BAGS),
     (
         ("aten.addmm.default", some(2), some(3, 4), some(4, 2), {"beta": 0, "alpha": 2}),
-        "alpha is 2 and beta 0: expected alpha to be 1 then",
+        "alpha is 2 and beta 0: expected alpha to be 1 if beta is 0",
     ),
     (
         ("aten.scaled_dot_product_attention.default", *([some(1, 3, 4)] * 3), MASK[:, :3], 0, True),

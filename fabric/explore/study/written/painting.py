@@ -64,11 +64,11 @@ _SLANT_DEGREES: Final = 30
 _LABEL_GAP_PIXELS: Final = 6
 
 _WIDE: Final = 8.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+"""An axis is logarithmic if the largest value is at least this multiple of the smallest."""
 
 _DECADES_IN_FOURS: Final = 1.3
 _DECADES_IN_THREES: Final = 3
-"""Number of decades with labels at 1, 2 and 4 or 1 and 3."""
+"""The most decades with labels at 1, 2 and 4, or at 1 and 3, of each decade."""
 
 
 def render(draw: Callable[[Figure], object], *, formulas: bool) -> tuple[str, bytes]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fabric.explore.study.session import StudySession
 
 _OVER_SECONDS: Final = 600.0
-"""Period of the estimate of the remaining time."""
+"""The remaining time is estimated from the speed in the last 600 seconds."""
 
 _EVERY_SECONDS: Final = 0.1
 
