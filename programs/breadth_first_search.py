@@ -3,8 +3,8 @@
 The loop carries one tile with the level of every vertex, 0 for vertices not yet reached.
 ``Initial`` puts the first tile into the loop, with the level of ``start``. The vertices of the
 latest level are the frontier. Their lists of neighbours are read, and every neighbour not reached
-before gets the next level. With padded lists, the frontier has an entry for every vertex, and every
-list has the longest length, as static shapes require. Unused entries name no vertex.
+before gets the next level. With padded lists, the frontier has an entry for every vertex, and all
+lists are as long as the longest one, as static shapes require. Unused entries name no vertex.
 
 Limits of STeP's operators: the length of the loop's stream must be known, so the levels are counted
 while the program is wired. Loads never see the results of stores, so levels travel in the loop

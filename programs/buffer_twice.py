@@ -1,7 +1,7 @@
 """The square of a matrix that is read from off-chip memory once and from a buffer twice.
 
 All tiles of x are collected in one buffer. Two operators read the buffer along affine patterns, one
-by rows and one by columns of tiles, which gives the operands of the blocked multiplication. Without
+by rows and one by columns of tiles. These are the operands of the blocked multiplication. Without
 the buffer, each tile would be loaded from off-chip memory 2 * n times.
 
 Run:      python -m fabric run programs/buffer_twice.py -p size=64 -p tile=16

@@ -2,17 +2,17 @@
 
 Every request brings one new token. A layer normalises the tokens, and computes queries, keys and
 values of all heads. It attends to the cache of each request and appends the new token to it. It
-projects back and adds its input. Then it normalises again, the router chooses the experts of each
-token, and the layer computes these and adds its input again. ``layers/decoder_layer.py`` draws a
-layer. Weights are loaded from off-chip memory once per layer, and the weights of an expert once for
-each of its tiles. The sums that bypass attention and experts stay on chip.
+projects back and adds its input. It normalises the sum, the router chooses the experts of each
+token, and the layer adds their results to the sum. ``layers/decoder_layer.py`` draws a layer.
+Weights are loaded from off-chip memory once per layer, and the weights of an expert once for each
+of its tiles. The sums that bypass attention and experts stay on chip.
 
 The paper's three optimisations are parameters: ``tiling=dynamic`` packs all tokens of an expert to
 one tile, ``parallelisation=dynamic`` assigns a pair of head and request to the first free region,
 and with fewer ``regions`` than experts, several experts share the operators of a region.
 
 Embedding and output vocabulary are left out. So are the learnt factors of norms, which can be
-multiplied into the weights behind them. In functional mode the router chooses by its data. Timing
+multiplied into the weights after them. In functional mode the router chooses by its data. Timing
 mode has no data, so ``routing`` decides. Data are drawn so that both choices are equal.
 
 The time of a layer does not depend on the results of the layer before it. For a whole model in

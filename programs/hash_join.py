@@ -1,7 +1,7 @@
 """A hash join with a sum: orders and the amounts of their items, bucket by bucket on chip.
 
-A key divided by the number of buckets leaves a remainder, which is its bucket. The quotient is its
-word in the table of the bucket, so no two keys share a word. A Scatter writes the orders of a
+A key is divided by the number of buckets. The remainder is the key's bucket, and the quotient is
+its word in the table of the bucket, so no two keys share a word. A Scatter writes the orders of a
 bucket to an on-chip table, and another adds up the amounts of its items in a second table. The
 tables are multiplied word by word. ``padded`` reads as many rows for each bucket as the fullest one
 has, as static shapes require.

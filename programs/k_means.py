@@ -1,9 +1,9 @@
 """k-means (Lloyd): every point is added to the sum of its nearest centre, on chip or in a tile.
 
-``scatter`` adds every point to the sum of its nearest centre by a Scatter. Each point has a 1
-behind its coordinates, so that the sums also count points. ``dense`` makes a tile of every point,
-with a row for each centre and zeros in all rows except one, and adds these tiles. Iterations are
-wired one behind the other.
+``scatter`` adds every point to the sum of its nearest centre by a Scatter. Each point has a 1 after
+its coordinates, so that the sums also count points. ``dense`` makes a tile of every point, with a
+row for each centre and zeros in all rows except one, and adds these tiles. Iterations are wired one
+after the other.
 
 Timing mode has no coordinates to compare. It takes the nearest centres that ``build`` computes.
 

@@ -1,19 +1,19 @@
 """Vectors times matrices, each vector times a chosen matrix, in static and in dynamic tiles.
 
 A mixture of experts with a small batch, or adapters that requests share, do little else: every
-matrix is read for the few vectors that are multiplied by it. With static tiling, a tile has
-``tile_n`` vectors, and the last tile of a matrix is padded. With dynamic tiling, a tile has all
-vectors of a matrix. ``skew``, the exponent of a power law, is how unevenly matrices are chosen.
+matrix is read for a few vectors. With static tiling, a tile has ``tile_n`` vectors, and the last
+tile of a matrix is padded. With dynamic tiling, a tile has all vectors of a matrix. ``skew``, the
+exponent of a power law, is how unevenly matrices are chosen.
 
 Hardware may have to carry the size of a dynamic tile with it. Then every vector and every result in
-off-chip memory begins with a header of ``header_bytes``. Behind every operator that sends dynamic
+off-chip memory begins with a header of ``header_bytes``. After every operator that sends dynamic
 tiles, a stage delays each tile until its header has passed, at the bytes per cycle of on-chip
 memory. Static tiles have no headers. Each row in memory has a header, since the paper's loads and
 stores move only static tiles (table 3), from which dynamic tiles are packed.
 
 Limits: A channel moves a tile of any size in one cycle, so a header costs relatively more than on
 wires that take time for every byte. A stage adds a hop and two slots, even with ``header_bytes=0``.
-None adds no stages. Area, energy, and the use of sizes in units are not counted.
+``header_bytes=None`` adds no stages. Area, energy, and the use of sizes in units are not counted.
 
 Run:      python -m fabric run programs/matrix_vector.py -p batch=16 -p tiling=dynamic
 Computes: y[b] = x[b] @ w[matrix of b]

@@ -1,11 +1,11 @@
 """PageRank: every vertex sends its rank along its edges, and arriving ranks are summed on chip.
 
 An iteration divides each rank among the neighbours of its vertex, and adds up the parts that arrive
-at a vertex (Scatter). Iterations are wired one behind the other. ``dense`` multiplies the row of
-all ranks by the matrix of all pairs of vertices instead, which is loaded once and stays on chip.
+at a vertex (Scatter). Iterations are wired one after the other. ``dense`` multiplies the row of all
+ranks by the matrix of all pairs of vertices. This matrix is loaded once and stays on chip.
 
 Limits of STeP's operators: lists of neighbours come from sources of control data, so their bytes
-are not counted. A loop would need a known number of iterations as well.
+are not counted. A loop would need a known number of iterations, too.
 
 Run:      python -m fabric run programs/pagerank.py -p graph=karate-club -p iterations=4
 Computes: y, the ranks after ``iterations`` with a damping of 0.85. The first ranks are equal.

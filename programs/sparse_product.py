@@ -2,9 +2,9 @@
 
 The matrix is cut into blocks, and blocks without an entry are not stored. ``inner`` joins each row
 of blocks with each column by the coordinates of their blocks (Intersect), and loads the blocks at
-common coordinates: the order ijk of the Sparse Abstract Machine. ``gustavson`` multiplies each
-block with the row of blocks whose number is the block's column, and sums the products on chip by
-column (Scatter): the order ikj. ``dense`` reads all blocks.
+common coordinates. This is the order ijk of the Sparse Abstract Machine. ``gustavson`` multiplies a
+block in column k with row k of blocks, and sums the products on chip by column (Scatter). This is
+the order ikj. ``dense`` reads all blocks.
 
 Limits of STeP's operators: coordinates and references come from sources of control data, so their
 bytes are not counted. Only ``gustavson`` loads columns, each by a separate request. A load moves

@@ -1,7 +1,7 @@
 """A mixture of experts in which every token goes to two experts, and some experts get no token.
 
 Tokens of an expert are packed to tiles, and the last tile is padded. The streams of an expert
-without tokens are empty, so it reads no weights, and ends.
+without tokens are empty, so it reads no weights.
 
 Run:      python -m fabric run programs/top2_moe.py -p tokens=12 -p experts=6
 Computes: y[t] = sum over both experts e of token t of share[t, e] * silu(x[t] @ w[e])

@@ -3,8 +3,8 @@
 A summary has the mean of the keys of each tile of 32 tokens. The query of a request is multiplied
 by the summary, and the scores are added up over the eight heads that share keys and values. The
 ``kept`` tiles with the largest sums are chosen, and only their keys and values are loaded. This is
-sparse attention as in Quest (Tang et al., ICML 2024), with means in place of its bounds. ``dense``
-reads the whole cache.
+sparse attention as in Quest (Tang et al., ICML 2024), but with means instead of Quest's bounds.
+``dense`` reads the whole cache.
 
 Timing mode has no scores. It takes the tiles that ``build`` computes.
 

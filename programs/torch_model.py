@@ -1,9 +1,9 @@
 """A language model of PyTorch that reads prompts, or makes one token for each request.
 
 There are six families of transformers: GPT-2, Llama, Qwen3, Gemma 3, Qwen3-MoE and Mixtral. In
-``prefill``, every request brings ``context`` tokens. In ``decode``, it brings one token, behind a
-cache of keys and values. The results are the logits of each request's last token, and the keys and
-values of all new tokens.
+``prefill``, every request brings ``context`` tokens. In ``decode``, it brings one token and a cache
+of the keys and values of earlier tokens. The results are the logits of each request's last token,
+and the keys and values of all new tokens.
 
 Tiny models have random weights, and in functional mode every output is compared with PyTorch's.
 Full models have no weights, unless a file provides them, and run in timing mode. They are run in
@@ -11,8 +11,8 @@ parts: the ``ends`` (embedding, last norm, head) once, and the ``layers`` one at
 one layer represents all equal layers, and its report has their number. The study
 ``studies/torch_models.py`` adds up the parts of a whole model.
 
-In functional mode, routers choose experts by their data. In timing mode, the choice is PyTorch's on
-the same data. For a full model it is the choice in ``routing``, or a random one.
+In functional mode, routers choose experts by their data. In timing mode, PyTorch chooses them from
+the same data. A full model has no data: experts come from ``routing`` or are random.
 
 It needs the extra torch.
 

@@ -1,10 +1,10 @@
 """TPC-H query 6: the revenue of discounted items of one year, from all rows or from some pieces.
 
 Rows are in the order of shipping, with dates up to ``late`` days off. ``scan`` reads four columns
-of every row. ``sparse`` reads all dates, and the four columns only of pieces that have a row of the
-year, which a Partition selects. Numbers are integers (cents, hundredths, days), so that the sum is
-exact. Columns are drawn as in the benchmark's specification (4.2.3). The price is the quantity
-times 900 to 1,100 dollars.
+of every row. ``sparse`` reads all dates. A Partition selects the pieces that have a row of the
+year, and only their four columns are read. Numbers are integers (cents, hundredths, days), so that
+the sum is exact. Columns are drawn as in the benchmark's specification (4.2.3). The price is the
+quantity times 900 to 1,100 dollars.
 
 Timing mode has no dates to compare. It takes the pieces of the year that ``build`` computes.
 

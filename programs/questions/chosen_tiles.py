@@ -1,4 +1,4 @@
-"""The cost of attention to a whole cache, over attention to eight tiles that scores choose.
+"""The cost of attention to a whole cache, over its cost for eight tiles that scores choose.
 
 Run: python -m fabric study programs/questions/chosen_tiles.py -o chosen_tiles
 """

@@ -1,4 +1,4 @@
-"""The cost of a tile of all centres for each point over an update of one centre.
+"""The cost of adding a tile of all centres for each point, over that of updating one centre.
 
 Run: python -m fabric study programs/questions/cluster_updates.py -o cluster_updates
 """

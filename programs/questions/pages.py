@@ -4,8 +4,8 @@ In section 6 of the paper, dynamic tiles take whole pages of a fixed size, with 
 its pages. According to the paper, the map of a unit of 512 KB takes less than 30 KB, about 6 %. The
 paper does not give the size of a page. Here the map has only the number of each page in its unit.
 The index of a tile's entry and the time of a look-up are left out. Static tiles take pages, too.
-Each page size runs with unlimited memory, in which no allocation waits for a page, and with memory
-units of 8 MiB in all.
+Each page size runs twice: with unlimited memory, in which no allocation waits for a page, and with
+memory units of 8 MiB in all.
 
 Run: python -m fabric study programs/questions/pages.py -o pages
 """

@@ -1,4 +1,4 @@
-"""The cost of scanning all columns over reading pieces that have a row of the year.
+"""The cost of scanning whole columns, over that of reading pieces that have a row of the year.
 
 Run: python -m fabric study programs/questions/query_columns.py -o query_columns
 """

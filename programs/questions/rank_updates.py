@@ -1,4 +1,4 @@
-"""The cost of a matrix of all pairs of vertices, over lists of neighbours, in PageRank.
+"""The cost of PageRank with a matrix of all pairs of vertices, over its cost with neighbour lists.
 
 Run: python -m fabric study programs/questions/rank_updates.py -o rank_updates
 """

@@ -1,4 +1,4 @@
-"""The cost of a product of all rows if a sparse matrix samples it.
+"""The cost of computing a whole product of which a sparse matrix needs some elements.
 
 Run: python -m fabric study programs/questions/sampled_products.py -o sampled_products
 """

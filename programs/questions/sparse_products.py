@@ -1,4 +1,4 @@
-"""The cost of blocks without an entry if a sparse matrix is squared.
+"""The cost of multiplying blocks without an entry when a sparse matrix is squared.
 
 Run: python -m fabric study programs/questions/sparse_products.py -o sparse_products
 """

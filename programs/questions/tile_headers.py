@@ -1,4 +1,4 @@
-"""The cost of dynamic tiles in hardware that carries their sizes with them.
+"""The cost of dynamic tiles if hardware sends the size of each tile along with it.
 
 ``programs/matrix_vector.py`` describes the headers and the limits of this model.
 
