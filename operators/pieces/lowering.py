@@ -85,7 +85,7 @@ def in_pieces(program: Program, rows: int, cols: int) -> Program:
 
 
 class _Grid(NamedTuple):
-    """A stream of pieces: dimensions ``outer`` of tiles, and ``tile`` of the pieces in a tile.
+    """A stream of tiles in pieces: ``outer`` is its shape, ``tile`` the pieces down and across.
 
     With ``by_columns``, the pieces of a tile come column by column.
     """
@@ -177,7 +177,7 @@ class _Lowering:
     ) -> tuple[Stream, ...]:
         """Add an operator for ``part`` of the current one.
 
-        Its inputs are links, except that inputs in ``direct`` are single FIFOs of given depths.
+        Inputs in ``direct`` are single FIFOs with the given depths. All other inputs are links.
         """
         node = self._program.nodes[self._at]
         name = f"{node.name}_{part}" if part else node.name

@@ -136,9 +136,9 @@ class Tensor:
 
         Args:
             shape: at least two dimensions; a tensor that is only viewed may have fewer.
-            data: an array or a callable that returns one, evaluated in functional mode, and in both
-                modes if single integers are loaded, which may be addresses. The callable is called
-                again after the data were dropped, and has to return the same data.
+            data: an array, or a callable that returns one. It is called in functional mode. If
+                loads read single integers, which may be addresses, it is called in both modes.
+                It is called again after the data were dropped, and has to return the same data.
             dtype: name of the element type. If None, the type of an array of integers or booleans,
                 otherwise the hardware's.
 

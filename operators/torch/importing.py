@@ -119,7 +119,7 @@ class Importing:
         Args:
             call: the imported call.
             operands: steps read them by their numbers, from 0.
-            steps: they have the numbers after the operands. The last step computes the result.
+            steps: their numbers follow those of the operands. The last step computes the result.
             rows_of: for steps on whole rows, a shape that ends in these rows. Operands and the
                 result may have other columns. None for elementwise steps.
 

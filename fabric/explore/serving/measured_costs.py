@@ -150,8 +150,8 @@ class TableDescription(Section):
 
     Attributes:
         attention: times by ``prefill_chunk`` (prompt tokens of the step), ``kv_prefill`` (tokens
-            in the prompts' caches before), ``n_decode`` (generating requests) and ``kv_decode``
-            (mean tokens in their caches).
+            in the prompts' caches before the step), ``n_decode`` (generating requests) and
+            ``kv_decode`` (mean tokens in their caches).
         dense: times by ``layer`` and ``tokens``.
         moe: times by ``tokens`` and ``activated_experts``; None for a model without experts.
         per_sequence: times by ``layer`` and ``sequences``, each spent once in a step.

@@ -231,7 +231,7 @@ _TIMES_SHOWN: Final = (
 
 
 def prefixed(values: Iterable[float | None], most: float = 1.0) -> tuple[float, str]:
-    """Return the largest unit that a value reaches, up to ``most``, as a factor and a prefix."""
+    """Return factor and prefix of the largest unit, up to ``most``, that a value reaches."""
     largest = max((each for each in values if each), default=most)
     units = [each for each in _PREFIXES if each[0] <= most]
     return next((each for each in units if each[0] <= largest), units[-1])
@@ -240,7 +240,7 @@ def prefixed(values: Iterable[float | None], most: float = 1.0) -> tuple[float, 
 def time_unit(seconds: Iterable[float | None]) -> tuple[float, str]:
     """Return the unit of times, as a factor in seconds and its symbol.
 
-    It is s if a time is at least 100 s, otherwise ms, or μs if all times are below 1 ms.
+    It is s if a time is at least 100 s, μs if all times are below 1 ms, and otherwise ms.
     """
     times = [time for time in seconds if time]
     scale, prefix = prefixed(times, most=1.0 if max(times, default=0) >= _LONG_SECONDS else 1e-3)

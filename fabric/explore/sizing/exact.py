@@ -142,7 +142,7 @@ class Master:
         return tuple(depths), bound
 
     def _prices(self, columns: list[tuple[int, int]]) -> Iterator[int]:
-        # The cost of each column's depth beyond the depth of the column before.
+        # The cost of each column: from the variable's depth in the column before to its depth here.
         before = -1, 0
         for number, depth in columns:
             shallower = before[1] if before[0] == number else self._lower[number]
@@ -151,7 +151,7 @@ class Master:
             before = number, depth
 
     def _rows(self, columns: list[tuple[int, int]]) -> tuple[list[dict[int, int]], list[int]]:
-        # Factors by column, and the least sum of each row.
+        # Each row has factors by column; the second list has the least sum of each row.
         place = {column: at for at, column in enumerate(columns)}
         # A variable that reaches a depth reaches the smaller depth of the column before, too.
         deeper = [

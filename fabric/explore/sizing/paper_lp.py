@@ -207,7 +207,7 @@ def _slots(retimer: Retimer, *, conservative: bool) -> Counters:
 
 
 def _closing(edges: Sequence[Measured]) -> set[Measured]:
-    # Edges within a cycle, to a unit that sends before it takes from them. The remaining edges
+    # Edges within a cycle whose target sends before it takes from them. The remaining edges
     # are acyclic: in a cycle, each unit would have sent before the next one.
     import networkx as nx
 

@@ -239,7 +239,7 @@ def sized(task: Task, method: Method, unit: str) -> Sizing:
             f"{task.cases[0].program.name}: a run with the depths found does not keep "
             f"{task.goal}, the record of another run does: this is a fault of step-fabric"
         )
-    # If depths change the order of bursts, the last run's record is the closest.
+    # If depths change the order of bursts, the last run's record is closest to a run with these.
     records = [
         case.unbounded.record if task.can_prove or each is None else each.record
         for case, each in zip(task.cases, ran, strict=True)
@@ -299,7 +299,7 @@ def _validated(task: Task, oracle: Oracle, method: Method, lower: Depths) -> tup
 
 
 def _least_that_end(task: Task) -> Depths:
-    # The least depths of a run that ends, with any latency of the memories.
+    # The least depths with which a run ends, whatever the latency of the memories is.
     problem = task.problem(task.unbounded)
     if not all(record.orders_are_fixed for record in task.unbounded):
         return problem.least

@@ -115,7 +115,7 @@ def _of_program(module: ModuleType, path: Path, options: StudyOptions) -> Study:
 
 
 def _reader(module: ModuleType) -> Callable[[str, str], Scalar]:
-    """Return a function of a name and a text: the value as the program's ``build`` takes it."""
+    """Return a function that reads the text of a named value as the program's ``build`` does."""
     build = build_of(module)
 
     def read(name: str, text: str) -> Scalar:

@@ -83,7 +83,7 @@ class Space:
         return (self[index] for index in range(len(self)))
 
     def rows_of(self, index: int) -> tuple[int, list[int]]:
-        """Return the number of a setting's product, and a row for each axis of the product."""
+        """Return the number of a setting's product, and the setting's row on each of its axes."""
         rest = index
         for product, axes in enumerate(self.products if index >= 0 else ()):
             if rest >= (size := _size(axes)):

@@ -135,7 +135,7 @@ class Claim(_InStudy):
 
 
 def held_out_places(total: int, count: int, option: str) -> frozenset[int]:
-    """Return the places of the ``count`` of ``total`` inputs that are held out.
+    """Return the places of the held-out inputs: ``count`` of ``total``.
 
     They are spread over all inputs, without the first. A larger count holds out the same inputs and
     more. ``option`` begins the text of the error.

@@ -66,7 +66,7 @@ def scatter(importing: Importing, call: Call) -> View:
 
 
 def _at_first(numbers: View, shape: tuple[int, ...]) -> View:
-    """Return the first numbers of each dimension. A single number is repeated for all places."""
+    """Cut numbers to ``shape``, from the first on; a single number is repeated for all places."""
     if len(numbers.shape) != len(shape) or math.prod(numbers.shape) == 1:
         return numbers.reshaped((1,) * len(shape)).expanded(shape)
     for dim, size in enumerate(shape):

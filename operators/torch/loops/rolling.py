@@ -53,8 +53,8 @@ class Repeat:
 
     Attributes:
         steps: the calls of each step, in the same order.
-        carried: for calls of the first step, the nodes before the loop that they read, each with
-            the number of the call whose result later steps read instead.
+        carried: for each call of the first step, the nodes before the loop that it reads, each with
+            the number of the call whose result replaces the node in later steps.
         moving: parts of tensors that advance with the steps, by the call or the argument of the
             first step.
         stacked: nodes behind the loop that join the results of all steps, each with the number of
