@@ -32,14 +32,14 @@ _FIRST_SLOTS: Final = 128
 _LEDGER: Final = 1 << 14
 
 _FIRST_LOOK: Final = 1 << 14
-"""Elements that operators receive, in half a second, before ``pays`` first compares."""
+"""``pays`` first compares after this many steps, which take half a second."""
 
 _PAYING: Final = 16
-"""Transfers of tasks that take as long as handing one element to an operator."""
+"""Handing one element to an operator takes as long as this many transfers of tasks."""
 
 
 class Stage(NamedTuple):
-    """An operator in the compiled loop; ``region`` is of its tensor in off-chip memory."""
+    """An operator in the compiled loop; ``region`` holds its tensor in off-chip memory."""
 
     unit: Unit
     automaton: Automaton
@@ -229,7 +229,7 @@ class Arrays:
         return bool(self.world.channels.rows["taken"].sum() > _PAYING * steps)
 
     def grow(self, number: int) -> None:
-        """Double the slots of a channel and copy them in order, since no slot was reused yet."""
+        """Double the slots of a channel. No slot was reused yet, so copies keep the order."""
         channel = self.world.channels[number]
         base, size = channel.base, channel.mask + 1
         channel.base = at = self.slots.reserve(2 * size)

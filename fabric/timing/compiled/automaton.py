@@ -1,8 +1,8 @@
 """An operator's behaviour as states and transitions, found by running its ``run``.
 
-A state is what the operator waits for, the memory it stated at the end of its last turn, and the
-elements since then. Operators of equal behaviour share one automaton. The compiled loop reads the
-tables of all automata.
+A state has the element or end that the operator waits for, the memory that it stated at the end of
+its last turn, and the elements since that turn. Operators of equal behaviour share one automaton.
+The compiled loop reads the tables of all automata.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fabric.timing.engine.ports import Ports
 
 _LONGEST_TURN: Final = 4096
-"""The most elements of a turn: an operator without turns has a state for every element."""
+"""The most elements of a turn. Each element of a turn needs a state of its own."""
 
 
 class Automaton:
@@ -103,7 +103,7 @@ class Automaton:
         return number
 
     def _replayed(self, state: int) -> _Run:
-        """Return a run in ``state``: a kept run that continues, or a new run of all elements."""
+        """Return a run in ``state``: a kept run, or a new run that receives all elements again."""
         path: list[tuple[int, int]] = []
         run, step = None, self._reached[state]
         while step is not None and run is None:
@@ -152,10 +152,10 @@ class _Run:
 
 
 _KNOWN: Final = 1 << 14
-"""Initial room for transitions. Rehashing takes as long as finding them."""
+"""Initial room for transitions. Rehashing them takes as long as finding them."""
 
 _MOST_KEPT: Final = 1 << 15
-"""The most transitions and kinds of tables that are kept for the next run."""
+"""Tables are kept for the next run if their transitions and kinds are fewer in all."""
 
 _kept: Final[list[Tables]] = []
 """Tables of ended runs. A run that begins takes the latest."""
@@ -169,7 +169,7 @@ class Tables:
     Attributes:
         automata: by the operators' key; None if the behaviour cannot be recorded.
         known: transitions, hashed by state and code.
-        steps: number of elements that operators received in this run, to find transitions.
+        steps: number of elements handed to operators in this run while finding transitions.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Tables:
     def automaton(self, key: Hashable, operator: Operator, ports: Ports) -> Automaton | None:
         """Return the automaton of ``operator``; None if its behaviour cannot be recorded.
 
-        ``key`` is equal for operators of equal behaviour in all runs; None if they have no key.
+        Operators of equal behaviour have the same ``key`` in all runs. None is never shared.
         """
         automaton = self.automata.get(key)
         if automaton is not None:

@@ -22,8 +22,8 @@ from fabric.timing.engine.unit import Wait
 class Boundary:
     """Channels between stages and tasks.
 
-    The stage fetches elements that have arrived. Otherwise its unit is registered as waiting, so
-    that the channel wakes it.
+    A stage fetches the elements that have arrived. If none has arrived, its unit is registered as
+    waiting, so that the channel wakes it.
     """
 
     def __init__(self, arrays: Arrays) -> None:
@@ -57,7 +57,7 @@ class Boundary:
         return stage.status != c.NO_CREDIT or self._fetch_credits(stage.wait)
 
     def _fetch(self, number: int) -> bool:
-        """Fetch the elements of a channel from a task; return whether one, or the end, is there."""
+        """Fetch the elements of a channel from a task; return whether any or the end arrived."""
         arrays = self._arrays
         self._armed[number] = False
         channel, row = arrays.joints[number].channel, arrays.world.channels[number]
@@ -191,7 +191,7 @@ class Boundary:
         self._shown[number] = len(held)
 
     def on_way(self, number: int) -> list[tuple[int, int, Element]]:
-        """Return the elements of a channel on links, as in ``Way``."""
+        """Return the elements of a channel that are on links, in the form of ``Way.sent``."""
         counts = self._arrays.world.channels[number]
         held = self._elements(number, counts.arrived, counts.sent)
         late = self._late(number, counts.arrived, counts.sent)
@@ -224,7 +224,7 @@ def publish(arrays: Arrays, boundary: Boundary) -> None:
     """Copy the progress to units and channels."""
     for stage, row in zip(arrays.stages, arrays.world.stages.copies(), strict=True):
         unit = stage.unit
-        # A burst may have been answered since the loop ran, which has advanced the unit's clock.
+        # An answer to a burst may have advanced the unit's clock since the loop ran.
         unit.now = max(unit.now, row.now) if row.status == c.OFF_CHIP else row.now
         unit.busy_cycles, unit.flops = row.busy, row.flops
         if row.client >= 0:

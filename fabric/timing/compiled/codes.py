@@ -60,7 +60,7 @@ class OpaqueTile(Tile):
     __slots__ = ("looked", "port")
 
     def __init__(self, like: Tile, port: int, looked: object = None) -> None:
-        """Replace ``like`` in input ``port``; copies of one peeked tile share ``looked``."""
+        """Replace ``like`` in input ``port``. Copies of one peeked tile share ``looked``."""
         self.rows, self.cols, self.dtype = like.rows, like.cols, like.dtype
         self.in_memory = like.in_memory
         self.valid_rows, self.valid_cols = like.valid_rows, like.valid_cols
@@ -88,7 +88,7 @@ class OpaqueNumber(Unreadable):
 
 
 class Codes:
-    """Numbers for all kinds of values, and for all sizes of off-chip bursts, of a run."""
+    """Numbers the kinds of values and the sizes of off-chip bursts in a run."""
 
     def __init__(self) -> None:
         self.kinds: Final = GrowingTable(Kind)
@@ -135,7 +135,7 @@ class Codes:
         return value, code & _LEVELS
 
     def opaque(self, code: int, port: int) -> Element | None:
-        """Return the element in input ``port``, with an opaque number."""
+        """Return the element of ``code`` in input ``port``; the number in its tile is opaque."""
         element = self.element(code)
         if element is None or not isinstance(element[0], Tile) or _number(element[0]) is None:
             return element

@@ -44,9 +44,8 @@ def run_loop(w: World, pace: int, budget: int) -> tuple[int, int]:
     operations and requests.
 
     Returns:
-        The reason to return, and the stage or channel: AT_REST if all stages wait; UNKNOWN_CODE if
-        a state has no transition for a code, see ``control``; BUDGET_SPENT; SLOTS_FULL of a channel
-        and QUEUE_FULL of its flow; BUFFER_FULL for the ledger or the log; UNFIT on errors.
+        The reason to return (see ``world.AT_REST``), and the number of a stage. For SLOTS_FULL and
+        QUEUE_FULL, it is the number of a channel.
     """
     control = w.control
     while True:
@@ -101,7 +100,7 @@ def advance_to_event(w: World, budget: int) -> int:
 def run_stage(
     w: World, number: int, stage: StageRow, pace: int, budget: int
 ) -> tuple[int, int, int]:
-    """Run a stage; return its status, why the loop returns, if it does, and the budget left."""
+    """Run a stage; return its status, the reason to return or AT_REST, and the budget left."""
     now, status, reason = stage.now, stage.status, c.AT_REST
     while status == c.READY and reason == c.AT_REST:
         budget -= 1
@@ -125,7 +124,7 @@ def run_stage(
 def operate(
     w: World, number: int, stage: StageRow, operation: Operation, now: int, pace: int
 ) -> tuple[int, int, int]:
-    """Do an operation; return the clock, the status, and why the loop returns, if it does."""
+    """Do an operation; return the clock, the status, and the reason to return or AT_REST."""
     what, port, amount = operation.what, operation.port, operation.amount
     if what == c.TAKE:
         ch = w.inputs[stage.first_input + port].channel
@@ -155,7 +154,7 @@ def operate(
 
 
 def hold(w: World, now: int, size_bytes: int) -> int:
-    """Note a change of on-chip use; return why the loop returns, if it does."""
+    """Note a change of on-chip use; return the reason to return or AT_REST."""
     if w.control.changes == w.ledger.size:
         return c.BUFFER_FULL
     change = w.ledger[w.control.changes]
@@ -166,7 +165,7 @@ def hold(w: World, now: int, size_bytes: int) -> int:
 
 
 def submit(w: World, stage: StageRow, operation: Operation, now: int) -> tuple[int, int]:
-    """Begin a burst; return the status, and why the loop returns, if it does."""
+    """Begin a burst; return the status, and the reason to return or AT_REST."""
     if stage.client < 0:
         w.control.submitted = 1
         return c.SUBMITS, c.AT_REST
@@ -236,7 +235,7 @@ def log_send(
 
 
 def wait_for(w: World, stage: StageRow, ch: int, status: int) -> None:
-    """Note the channel that a stage waits for, and if its other end is a task."""
+    """Note the channel that a stage waits for, and whether the stage waits for a task."""
     stage.wait = ch
     channel = w.channels[ch]
     if status == c.PACED:

@@ -129,8 +129,8 @@ def see_end(w: World, stage: StageRow, channel: ChannelRow, now: int) -> int:
 
 def take(w: World, channel: ChannelRow, now: int) -> None:
     slot = slot_of(w, channel, channel.taken)
-    # The element reused the slot of the element ``peak`` before it, if the credit was usable in
-    # time. Otherwise it took one more slot.
+    # The element reused the slot of the element that came ``peak`` elements earlier, if the credit
+    # of this slot was usable in time. Otherwise it took one more slot.
     before = channel.taken - channel.peak
     if before >= 0:
         set_out = set_out_at(slot.visible, channel.forward)
@@ -158,7 +158,7 @@ def drop(w: World, unit: int, channel: ChannelRow, cycle: int) -> None:
 def send(  # noqa: PLR0911 - one rule, in the order in which it is followed
     w: World, channel: ChannelRow, what: int, code: int, now: int, pace: int, requested: int
 ) -> tuple[int, int, int]:
-    """Reserve, put or send; return the clock, the status, and why the loop returns, if it does."""
+    """Reserve, put or send; return the clock, the status, and the reason to return or AT_REST."""
     # Tasks also compare with the stated shape before they wait for a credit.
     if what != c.RESERVE and not fits(w, channel, code):
         return now, c.READY, c.UNFIT

@@ -57,7 +57,7 @@ class Likeness:
         return entry[1]
 
     def is_plain(self, operator: Operator) -> bool:
-        """Whether no part of ``operator`` was compared as an object, which could change later."""
+        """Whether no part of ``operator`` was compared as an object. Objects can change later."""
         return self._made_of[id(operator)][2]
 
     def is_ours(self, described: object) -> bool:
@@ -68,9 +68,9 @@ class Likeness:
         return all(self.is_ours(part) for part in parts if is_dataclass(part) or callable(part))
 
     def keeps(self, operator: Operator, behaving: type[Operator]) -> bool:
-        """Whether ``turns`` of the class ``behaving`` holds for ``operator`` with all its parts.
+        """Whether ``behaving.turns`` holds for ``operator`` with all its parts.
 
-        A user's class states it for all parts; a class of the package, only for its own functions.
+        A user's class vouches for all parts, a class of the package for the package's functions.
         """
         return not is_ours(behaving) or self.is_ours(operator)
 

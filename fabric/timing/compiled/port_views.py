@@ -62,7 +62,7 @@ class Views:
         self._ports[index] = ports
 
     def region(self, index: int) -> Region | None:
-        """Return the region of the tensor of node ``index``; inputs are stored consecutively."""
+        """Return the region of node ``index``. A store has room for the outputs of all repeats."""
         region = self._plan.memory_map.regions.get(self._plan.nodes[index])
         if region is None or not region.write:
             return region

@@ -92,7 +92,7 @@ class Region:
 
     @property
     def next_cycle(self) -> int:
-        """See ``Network``. No unit sees its burst complete before this cycle, either."""
+        """See ``Network``. Before this cycle, no unit sees its burst complete either."""
         return next_event(self._arrays.world)
 
     @property

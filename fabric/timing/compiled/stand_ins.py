@@ -32,7 +32,7 @@ _LONGEST_STRETCH: Final = 10_000
 
 
 class Awaited(NamedTuple):
-    """The next element or the end, for which an operator waits.
+    """The element or the end that an operator waits for.
 
     Attributes:
         kind: PEEK, POP, END or STARVE.
@@ -50,7 +50,7 @@ class Recording:
     Attributes:
         operations: rows since the last element.
         memory: the memory stated by ``turn`` since the last element; None if no turn has ended.
-        shown: by input, the last peeked value; the loop has only the number of this one.
+        shown: by input, the last peeked value, the only one whose number the loop has.
     """
 
     def __init__(self, codes: Codes) -> None:

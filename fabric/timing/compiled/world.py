@@ -167,8 +167,8 @@ class Transition(Row):
 class Operation(Row):
     """An operation.
 
-    A TAKE without an earlier look has the amount AT_ONCE; a REPEAT has the length of its body as
-    ``port`` and the rounds as ``amount``.
+    A TAKE without an earlier look has the amount AT_ONCE. A REPEAT has the length of its body in
+    ``port`` and the number of rounds in ``amount``.
     """
 
     what: int
@@ -203,7 +203,7 @@ STAMPS: Final = 4
 
 
 class Kind(Row):
-    """A kind of values: the dimension of a bare stop, and bytes."""
+    """A kind of values; ``empty`` is the empty dimension of a bare stop."""
 
     empty: int
     size_bytes: int
@@ -234,14 +234,14 @@ class Control(Row):
     live: int  # Stages that have not ended
     touched: int  # 1 if there are elements or credits for tasks
     submitted: int  # 1 if a stage submits a burst to a memory outside of the loop
-    answered: int  # Tasks among the memory's ``done``
+    answered: int  # Number of tasks in the memory's ``done``
     outward: int  # 1 if a stage waits for a task
     too_far: int  # 1 if a stage waits for the pace
     entries: int
     arrives: int  # 1 while elements that have left the links are delivered
     arrival_cycle: int
     horizon_cycle: int  # Up to which links and memory advance while all stages wait
-    quiet_cycle: int  # The horizon after their next event
+    quiet_cycle: int  # The horizon after the next event of links or memory
 
 
 class World(NamedTuple):
@@ -252,7 +252,7 @@ class World(NamedTuple):
         stamps: clock readings, STAMPS for each stage.
         ready: a ring of stages.
         log: the buffer of ``Log``; empty if the run has none.
-        ends: by flow, the first of its channels, which follow.
+        ends: by flow ``f``, an index: its first channel is ``ends[ends[f]]``.
     """
 
     stages: Table[StageRow]
@@ -278,13 +278,13 @@ class World(NamedTuple):
 
 
 # Reasons why the loop returns.
-AT_REST: Final = 0
-UNKNOWN_CODE: Final = 1
+AT_REST: Final = 0  # All stages wait; in a stage, no reason to return
+UNKNOWN_CODE: Final = 1  # ``control`` has a state and a code without a transition
 BUDGET_SPENT: Final = 2
-SLOTS_FULL: Final = 3
-BUFFER_FULL: Final = 4
-UNFIT: Final = 5
-QUEUE_FULL: Final = 6
+SLOTS_FULL: Final = 3  # A channel needs more slots
+BUFFER_FULL: Final = 4  # The table of changes or the log is full
+UNFIT: Final = 5  # The run has to begin again as tasks
+QUEUE_FULL: Final = 6  # The flow of a channel needs a longer queue
 
 STEP_ENTRIES: Final = 8
 """The most rows of the log that one step of a stage writes."""

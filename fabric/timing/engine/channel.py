@@ -3,9 +3,9 @@
 The cycle rules are in ``channel_rule``. An operation completes without suspending if its element or
 credit is available: units run ahead in their own time, and every schedule gives the same stamps.
 
-On shared links (``way``) an element sent at the producer's clock p leaves the links of its route at
-t, and is visible at max(requested, t + F), F being the latency of the route. An element on links
-holds its slot. Credits take no bandwidth of links.
+On shared links (``way``), an element leaves the links of its route at a cycle t. It is visible at
+max(requested, t + F), where F is the latency of the route. An element on links holds its slot.
+Credits take no bandwidth of links.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Channel:
         credits: usable cycles, oldest first.
         empty_cycles: cycles the consumer waited for an element or the end.
         full_cycles: cycles the producer waited for the consumer to take an element.
-        credit_cycles: cycles the producer then waited while the credit was on its way back.
+        credit_cycles: cycles the producer waited for a credit that was on its way back.
         closed_cycle: the producer's final clock; one hop later with an interval.
         seen: whether the consumer has looked at the next element.
         left_over: number of values that came after the consumer's operator had ended.
@@ -226,10 +226,10 @@ class Channel:
             self._wake_reader()
 
     async def send_at(self, element: Element, requested_cycle: int) -> None:
-        """Like ``send``, visible no earlier than ``requested_cycle``.
+        """Send ``element``, visible in ``requested_cycle`` or later.
 
-        Write a cycle after the unit's clock as ``ports.now`` plus a number, so that a record of the
-        run can move it with the clock under other depths.
+        Write a cycle that depends on the unit's clock as ``ports.now`` plus a number. A record of
+        the run can move such a cycle with the clock under other depths.
         """
         before_cycle = self.producer.now
         await self.reserve(put_later=False)
@@ -682,7 +682,7 @@ class AssumedSink:
         self.channel.close()
 
     def finish(self) -> None:
-        """Close the outermost dimension, which no stop closes; refuse a size that is not stated."""
+        """Close the outermost dimension, which no stop closes; refuse another size than stated."""
         self._close(len(self._counts) - 1)
 
     def count_sent(

@@ -8,7 +8,7 @@ p and consumer clock c:
 * dequeue:  c = max(c, v[n]), d[n] = c. A peek moves c and frees nothing.
 * hear:     d[n] = v[n], if v[n] <= c. The clock c does not change.
 
-With an interval of I cycles, p is at least I later than when element n-1 was sent, and element n is
+With an interval of I cycles, p is at least I later than when element n-1 was sent. Element n is
 shown from d[n-1] + I on. The consumer sees the end of the stream F cycles after the producer's end.
 Without an interval, it sees the end in the same cycle.
 

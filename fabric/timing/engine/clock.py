@@ -275,7 +275,7 @@ class VirtualClock:
 class Network(Protocol):
     """Links that channels share.
 
-    The network advances to its next event, only when no unit can run.
+    The network advances only when no unit can run.
     """
 
     @property

@@ -28,8 +28,8 @@ from numba.extending import intrinsic, models, register_model
 
 from fabric.timing.engine.tables import parts, row_of, width
 
-# Loops need no wrappers for calls from Python and C, which take a fifth of the time to compile, and
-# no rewrites, which take a tenth.
+# Loops need no wrappers for calls from Python and C, and no rewrites. Wrappers would take a fifth
+# of the time to compile, and rewrites a tenth.
 _OPTIONS: Any = dict.fromkeys(("no_cpython_wrapper", "no_cfunc_wrapper", "no_rewrites"), True)
 
 
@@ -42,7 +42,7 @@ def compiled(function: Callable[..., Any], kinds: Mapping[str, Any], target: Any
     """
     pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
     integers: Any = [types.int64 for kind in kinds.values() if kind is int]
-    # With numpy's error model, a division by zero does not raise, and so no loop over integers.
+    # With numpy's error model, a division by zero does not raise. So loops over integers never do.
     assert isinstance(function, FunctionType)
     loop = _jitted(function)
     config: Any = numba.config
@@ -84,7 +84,7 @@ def _jitted(function: FunctionType) -> Any:
 
 
 def _entry(loop: Callable[..., Any], kinds: Mapping[str, Any]) -> Callable[..., None]:
-    """Return the C function in front of ``loop``, which numba can compile."""
+    """Return the function that numba compiles: it reads the frame and calls ``loop``."""
     names: dict[str, Any] = {"loop": loop}
     arguments, place = [], 0
     for name, kind in kinds.items():

@@ -60,7 +60,7 @@ FINISH: Final = 6
 WORK: Final = 7
 """Work that no later operation counts; only in records."""
 BURST: Final = 8
-"""Off-chip memory has answered; the amount is its requests. In a record, any wait for a memory."""
+"""Off-chip memory has answered a burst of ``amount`` requests. In a record, any wait for memory."""
 NOTE: Final = 9
 """A reading of the clock, numbered in ``stop``."""
 LATE: Final = 10
@@ -91,7 +91,7 @@ TAKES: Final = (TAKE, HEAR, DROP)
 REQUESTS: Final = (LATE, AT)
 
 LAST_WORKED: Final = FINISH
-"""In a record, operations up to this one have the cycles of the work before them as amount."""
+"""In a record, the amount of operations up to this one is the cycles of work before them."""
 
 SHIFT: Final = 4
 """An event of a record is ``channel << SHIFT | operation``, and an amount."""
@@ -128,7 +128,7 @@ class Log:
 
     Attributes:
         table: a buffer; the first ``count`` rows are in use.
-        next_order: draws a number, higher than those before.
+        next_order: draws a number higher than all before.
     """
 
     def __init__(self, keepers: Sequence[Keeper], units: Sequence[Unit]) -> None:
@@ -187,7 +187,7 @@ class Log:
         self.add(channel.consumer, ARRIVAL, channel.number, element)
 
     def was_busy(self, unit: Unit, charged_cycles: int, cycles: int) -> None:
-        """Write that the unit was charged the rest of ``cycles`` since an arrival."""
+        """Write that the unit was charged what was left of ``cycles`` after an arrival."""
         self.add(unit, UNTIL, amount=cycles, waited=charged_cycles)
 
     def chose(self, unit: Unit) -> None:

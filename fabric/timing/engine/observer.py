@@ -290,7 +290,7 @@ class Observer:
         """
 
     def idled(self, channel: Watched, stamp: Stamp, until_cycle: int) -> None:
-        """The consumer waited until ``until_cycle``, for an element that it looks at later."""
+        """The consumer waited for an element sent in ``until_cycle``, which it looks at later."""
 
     def ended(self, channel: Watched, stamp: Stamp) -> None:
         """The consumer saw the end of the stream."""
@@ -327,4 +327,4 @@ class Observer:
         """The off-chip memory has answered a burst of ``unit``."""
 
     def allocated(self, unit: Unit, size_bytes: int, stamp: Stamp) -> None:
-        """``unit`` received room on chip; with pages, the bytes of its new pages."""
+        """``unit`` received room on chip. With pages, ``size_bytes`` counts whole new pages."""

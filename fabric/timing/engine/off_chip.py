@@ -15,9 +15,9 @@ class OffChip(Protocol):
     """A memory that off-chip operators share.
 
     A unit submits one burst at a time, at its own clock, and parks. The memory advances only when
-    no unit can run. Then it has every burst of the cycles before the horizon, but units may still
-    submit bursts in the cycle of the horizon. The order of calls depends on the host, so answers
-    must depend only on clocks and ports of units.
+    no unit can run. By that time it has all bursts of the cycles before the horizon, but units may
+    still submit bursts in the cycle of the horizon. The order of calls depends on the host, so
+    answers must depend only on clocks and ports of units.
     """
 
     @property
@@ -26,7 +26,7 @@ class OffChip(Protocol):
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes of the requests that the memory has taken, each a whole request."""
+        """Bytes of the requests that the memory has taken. Each request counts in full."""
 
     @property
     def final_cycle(self) -> int | None:
@@ -138,7 +138,7 @@ class LoggedOffChip(StandIn):
 
 @dataclass(frozen=True, slots=True)
 class BusCycles:
-    """Cycles of data buses, one bus per pseudo channel, by their use.
+    """Cycles of data buses by their use. Each pseudo channel has one bus.
 
     Each cycle up to the end of the last data is counted once.
 

@@ -50,7 +50,6 @@ class Allocation:
         self._done_cycle = 0
 
     def share(self, more: int) -> None:
-        """Add ``more`` holders."""
         self.holders += more
 
     def done(self, cycle: int) -> None:
@@ -115,7 +114,7 @@ class OnChipMemory:
             if spills and room_bytes and not await self._finds_room(unit, room_bytes):
                 return False
             if not spills and self._room(held_bytes + size_bytes) > self._limit_bytes:
-                # Units that are behind may still free bytes, and the error states the free bytes.
+                # The error states the free bytes, and units that are behind may still free some.
                 await self._clock.reach(unit, unit.now)
                 raise self._never_fits(unit, held_bytes + size_bytes, what)
             if room_bytes and not spills:
@@ -138,7 +137,7 @@ class OnChipMemory:
             self._wake_first()
 
     def room_bytes(self, size_bytes: int, held_bytes: int = 0) -> int:
-        """Return the room of ``size_bytes`` more; ``held_bytes`` may have begun a page."""
+        """Return the room that ``size_bytes`` more need; they first fill the last held page."""
         return self._room(held_bytes + size_bytes) - self._room(held_bytes)
 
     def record(self, changes: Iterable[tuple[int, int]]) -> None:

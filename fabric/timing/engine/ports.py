@@ -204,8 +204,8 @@ class Ports:
         Args:
             rows: rows of the tile; 0 moves nothing.
             row_bytes: bytes of one row; 0 moves nothing.
-            number: of the tile in the operator's tensor, or of its first byte if
-                ``off_chip_tensor`` does not list the tiles.
+            number: number of the tile in the operator's tensor. If ``off_chip_tensor`` does not
+                list the tiles, the number of the tile's first byte.
 
         Raises:
             Refusal: the memory cannot serve it.
@@ -369,7 +369,7 @@ class Ports:
         Args:
             source: the stream.
             seen_stop: level of the stream's last stop; 0 without a stop.
-            awaited_stop: the lowest level that would do; 0 if no stop is needed.
+            awaited_stop: the lowest level that would end the wait; 0 if no stop is needed.
         """
         unit = self.unit
         stops = (seen_stop, awaited_stop) if awaited_stop else None

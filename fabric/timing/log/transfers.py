@@ -112,7 +112,7 @@ class Transfers:
 
 
 def numbered(channel: Counters, totals: Counters, counted: ArrayLike = True) -> Counters:
-    """Return the number of counted rows of its channel before each row, and add them to totals."""
+    """Return, by row, how many counted rows of its channel precede it; update ``totals``."""
     counted = np.broadcast_to(np.asarray(counted, np.bool_), channel.shape)
     order = np.argsort(channel, kind="stable")
     by_channel, adds = channel[order], counted[order]

@@ -70,7 +70,7 @@ class Window:
         return {"channel": channels, "omitted": self._dequeued[channels]}
 
     def _numbered(self, rows: Entries) -> tuple[Counters, Counters]:
-        """Return the number of each row's element in its channel, and of its reservation.
+        """Return, by row, the numbers of its element and of its reservation in the channel.
 
         The element of a reservation follows from the row that uses it.
         """

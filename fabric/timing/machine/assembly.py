@@ -100,7 +100,7 @@ def assemble(setup: Setup, clock: VirtualClock) -> Machine:
     # The compiled loop does not report allocations by unit.
     has_limits = capacity_bytes is not None or on_chip.pages is not None
     if setup.compiles and not (setup.functional or setup.observers or has_limits):
-        # A table has only one run of its operator.
+        # The compiled loop runs an operator only once.
         may_compile = [
             type(node.operator) in conducted and (setup.repeats == 1 or bool(node.inputs))
             for node in plan.nodes

@@ -223,8 +223,8 @@ class Routes(NamedTuple):
     Attributes:
         hops: in edge order; one cycle within a site, else the latency of the route.
         network: None if no link is limited.
-        shared: by channel; None for a route without limited links. Channels of one Broadcast share
-            a flow.
+        shared: by channel; None for a route without limited links. All channels of a Broadcast are
+            one flow.
         trees: by flow, the numbers of its links and of its channels.
     """
 

@@ -1,4 +1,4 @@
-"""The arbitrated memory, cycle by cycle. The guards of its FIFOs see the start of a cycle.
+"""The arbitrated memory, cycle by cycle. A FIFO is full or empty as at the start of a cycle.
 
 Source: the hardware description of the SwiGLU layer, anonymous7484/step-artifact-eval, and the
 generic controller of Ramulator 2.0 (CMU-SAFARI), which it contains.
@@ -126,8 +126,8 @@ class ArbitratedMemory:
         if total_bytes:
             client.first = client.end
             client.stream_bytes, client.before_bytes = total_bytes, 0
-            # The last request is left out if the last burst begins before or with it, unless it is
-            # the only one.
+            # The last request is left out if the last burst begins at its first byte or earlier.
+            # A stream has at least one request.
             client.end += -(-max(1, total_bytes - min(size, last_bytes)) // size)
             client.begin_cycle = unit.now
 
@@ -286,8 +286,8 @@ class _Bank:
     """A bank.
 
     Attributes:
-        levels: for the bank, its group, pseudo channel and channel, first cycles by command.
-        activated: cycles of the latest four activations in the pseudo channel.
+        levels: four lists of first cycles by command: of the bank, group, pseudo channel, channel.
+        activated: cycles of the latest three activations in the pseudo channel.
         row: the open row, if any.
         opening: whether the row was opened for a request that still waits.
     """
@@ -310,9 +310,9 @@ class _Waiting:
 
 
 class _Channel:
-    """A channel that issues one command a cycle, the oldest that is ready.
+    """A channel that issues at most one command a cycle, for the oldest request that is ready.
 
-    Requests that have opened their row come first, then the reads or the writes.
+    Requests that have opened their row come first. After them come the reads, or the writes.
     """
 
     def __init__(self, description: ArbitratedBanksDescription) -> None:

@@ -65,7 +65,7 @@ class BankedMemory:
     ) -> None:
         """Serve ``readers`` before ``writers`` in every cycle, and keep ``logged`` commands."""
         self._description: Final = description
-        # The submitted tile of a reader has one part, or two if room for requests ended within it.
+        # A reader's submitted tile has one part, or two if room for requests ended within the tile.
         # Each part that is fetched ahead has at least one request.
         ahead_requests = description.prefetch_requests
         width = ahead_requests + 2 if ahead_requests else 1

@@ -4,7 +4,7 @@ A command delays others: each has a first cycle in which it can be issued. A gat
 all banks of a group, and a bank has its own cycles.
 
 A window has one entry per burst. The entry is free after the burst's command, or after the
-activation for the burst, which then waits in its slot for the row.
+activation for the burst. After an activation, the burst waits in its slot for the row.
 
 The cycles of a bus are counted before the state of its channel changes.
 """
@@ -225,9 +225,10 @@ def _queued(w: World, window: Window, number: int) -> Queued:
 
 
 def coming(w: World, channel: Channel) -> tuple[int, int]:
-    """Return the cycle in which the next request enters a window, or FAR, and whether it writes.
+    """Return the cycle in which the next request enters a window, and whether it writes.
 
-    The first burst needs a free entry. The other bursts of the request take the next entries.
+    The cycle is FAR if no request can enter. The first burst needs a free entry. The other bursts
+    of the request take the next entries.
     """
     read = _enters(w.windows[2 * channel.number])
     write = _enters(w.windows[2 * channel.number + 1])
@@ -338,7 +339,7 @@ def _leave(w: World, channel: Channel, window: Window, slot: int) -> None:
 
 
 def _turn(w: World, channel: Channel, cycle: int) -> None:
-    """Let a channel turn to writing or reading if it is due; then commands start at ``cycle``."""
+    """Turn a channel to writing or reading, if this is due, from ``cycle`` on."""
     reads = w.windows[2 * channel.number].used_entries
     writes = w.windows[2 * channel.number + 1].used_entries
     mode = 1

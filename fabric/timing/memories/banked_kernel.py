@@ -179,16 +179,16 @@ def _serve(w: World, channel: Channel, until: int) -> None:
 
 
 def _issue(w: World, channel: Channel, row: int, column: int) -> tuple[int, int]:
-    """Issue the first command; return the keys of the next row command and column, or EMPTY.
+    """Issue the first command; return the keys of the next row command and the next column.
 
-    A row command and a column can be issued in one cycle. The key of the other kind stays the least
-    if its cycle is before the next command of this kind, and its request is to another bank.
+    A key is EMPTY if it is unknown. The key of the kind that was not issued stays the least if its
+    cycle is before the next command of the issued kind, and its request is to another bank.
     """
     cycle = min(row, column) >> rows.CYCLE_SHIFT
     if column < row:
         slot = channel.first_slot + (column & rows.SLOT_MASK)
         read_or_write(w, channel, slot, cycle)
-        # In order of arrival, the next request may have been ready before this cycle.
+        # With the first-come scheduler, the next request may have been ready earlier.
         channel.rows_from = max(channel.rows_from, cycle)
         stays = row >> rows.CYCLE_SHIFT < channel.columns_from and _is_elsewhere(
             w, channel, row, slot

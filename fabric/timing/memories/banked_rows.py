@@ -25,7 +25,8 @@ BANK_BITS: Final = 16
 PORT_BITS: Final = 20
 PORT_MASK: Final = (1 << PORT_BITS) - 1
 
-# Bits of an order: slot, age, whether no row was opened for the request. A key has the cycle above.
+# Bits of an order, lowest first: slot, age, and whether no row was opened for the request. A key is
+# an order with a cycle in the higher bits.
 SLOT_BITS: Final = 10
 SLOT_MASK: Final = (1 << SLOT_BITS) - 1
 INACTIVE: Final = 1 << 21
@@ -168,7 +169,7 @@ class Pseudo(Row):
 
 
 class Bank(Row):
-    """A bank. ``held`` is when its row may be closed at the earliest."""
+    """A bank. ``held`` is the first cycle in which its row may be closed."""
 
     number: int
     pseudo: int
@@ -183,7 +184,7 @@ class Bank(Row):
 
 
 class Request(Row):
-    """A request in a slot; ``following`` is an older one to its bank, or the next free slot."""
+    """A request in a slot."""
 
     write: int
     bank: int
@@ -193,7 +194,7 @@ class Request(Row):
     started: int
     left_bursts: int
     met: int
-    following: int
+    following: int  # an older request to the bank; in a free slot, the next free slot
 
 
 class Queued(Row):

@@ -83,7 +83,7 @@ def _contributions(masks: Sequence[int], shift: int) -> Counters:
 
 
 def _tables(contributions: Counters) -> Counters:
-    """Return, by byte and value, the xor of its set bits' contributions."""
+    """Return, by byte and value, the xor of the contributions of the bits set in the value."""
     tables = np.zeros((_BYTES, _BYTE_VALUES), np.int64)
     for byte, flips in enumerate(contributions.reshape(_BYTES, 8)):
         for bit, flip in enumerate(flips):

@@ -3,9 +3,9 @@
 A flow has at most one transfer under way. Between two events every transfer has a constant rate,
 its max-min fair share. All numbers are integers, so that cycles are equal on every machine.
 
-When transfers begin or end, ``reshare`` updates the shares from the changed links on. Links become
-full in the order of their rates, or of their numbers if the rates are equal. A link depends only on
-links earlier in that order. So links with a changed member are processed again, in that order.
+When transfers begin or end, ``reshare`` updates the shares, beginning with changed links. Links
+become full in the order of their rates, or of their numbers if the rates are equal. A link depends
+only on earlier links. So links with a changed member are processed again, in that order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_BYTES: Final = 2**22
 """The largest transfer; larger elements are several transfers."""
 
 UNCOUNTED_TICKS: Final = 3050
-"""A transfer that ends at most this long (1 / 86 cycle) after a cycle counts as ending with it.
+"""A transfer may end this many ticks (1 / 86 cycle) after a cycle and count as ending with it.
 
 Rates are rounded down and ends are rounded up, so a transfer that fills its last cycle ends some
 ticks later.
@@ -45,7 +45,7 @@ class Flow(Row):
     first_crossing: int
     end_crossing: int
     ends: int  # Channels that it leads to
-    sends: int  # Channels that have sent the element that others have not sent
+    sends: int  # Channels that have sent the next element, while others have not
     base: int
     mask: int
     sent: int
@@ -116,7 +116,7 @@ class LinkWorld(NamedTuple):
     members: Counters  # crossings of transfers under way, by link
     live: Counters  # flows with elements
     arrived: Counters  # flows with arrivals in the latest event
-    marked: Counters  # scratch space, as ``touched`` and ``differing``
+    marked: Counters  # scratch space, like ``touched`` and ``differing``
     touched: Counters
     differing: Counters
     progress: Progress
@@ -327,7 +327,7 @@ def give(w: LinkWorld, number: int, by: int, rate: int) -> None:
 
 
 def stops_before(flow: Flow, level: int, link: int) -> bool:
-    """Whether a flow has its rate from a link that is full before ``link``, full at ``level``."""
+    """Whether a flow has its rate from a link earlier than ``link``, which is full at ``level``."""
     if flow.by in (NONE, link):
         return False
     return flow.rate < level or (flow.rate == level and flow.by < link)
@@ -365,9 +365,9 @@ def full_at(w: LinkWorld, number: int) -> int:
 
 
 def process(w: LinkWorld, number: int, waiting: int) -> int:
-    """Process a link with a changed member; return the number of differing links.
+    """Process a link with a changed member; return the number of links in ``differing``.
 
-    Flows lose rates that the link no longer gives. The link differs if it has to give rates.
+    Flows lose rates that the link no longer gives. ``differing`` has links that must give rates.
     """
     link = w.links[number]
     level = full_at(w, number)

@@ -64,12 +64,12 @@ class Record:
     """Events of one completed run.
 
     Attributes:
-        first: by unit, its first event; then the number of events.
+        first: by unit, its first event. The last entry is the number of events.
         events: [events, 2]: channel and operation, see ``log.SHIFT``, and an amount. The amount of
-            operations up to LAST_WORKED is the cycles of work before them; of WORK and BURST, their
-            cycles; of LATE, cycles after the reading; of IDLE, cycles after the element is visible;
-            of others, the amount of the log. Instead of a channel, LATE has the number of events
-            since its reading, and BURST its requests, 0 for on-chip memory.
+            operations up to LAST_WORKED is the cycles of work before them. WORK and BURST have
+            their own cycles. LATE has cycles after its reading, IDLE cycles after its element is
+            visible, and HEAR 0. Others have the amount of the log. Instead of a channel, LATE has
+            the number of events since its reading, and BURST its requests, 0 for on-chip memory.
         clients: units that the off-chip memory serves.
         shutdown_cycles: from the end of the last client until the memory stops.
         choosers: units with work that depends on which input came first.
@@ -100,7 +100,7 @@ class Record:
 
     @property
     def orders_are_fixed(self) -> bool:
-        """Whether units have equal events under other depths: then the record decides deadlocks."""
+        """Whether units have equal events under other depths, so the record decides deadlocks."""
         return not (self.choosers or self.shares_on_chip)
 
     @property
@@ -137,7 +137,7 @@ class Record:
 
     @cached_property
     def base(self) -> Counters:
-        """By channel, its first slot among all slots; then the number of slots."""
+        """By channel, its first slot among all slots. The last entry is the number of slots."""
         slots = [channel.elements + channel.unused for channel in self.channels]
         return np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
 

@@ -53,7 +53,7 @@ class Retimer:
     """Times one record under depths, and keeps the stamps of the last timing.
 
     Attributes:
-        base: by channel, its first slot; then the number of slots.
+        base: by channel, its first slot. The last entry is the number of slots.
         issued: by slot, when it was reserved or its element was sent.
         visible: by slot, when its element was visible.
         usable: by slot, when its credit was usable again; NO_LIMIT if it never had an element.
@@ -149,7 +149,7 @@ class Retimer:
         return ()
 
     def _ends(self) -> Counters:
-        """Return the clock of each unit, for a client of the memory until the memory stops."""
+        """Return the last clock of each unit; clients of the memory add the shutdown cycles."""
         ends: Counters = self._world.units.rows["now"].copy()
         ends[[*self.record.clients]] += self.record.shutdown_cycles
         return ends

@@ -79,7 +79,7 @@ class Timing(NamedTuple):
     units: Table[TimedUnit]
     channels: Table[TimedChannel]
     outputs: Counters  # channels that units send on, unit by unit
-    first_output: Counters  # by unit, the first of its outputs; then the number of channels
+    first_output: Counters  # by unit, its first output; the last entry is the number of outputs
     inputs: Counters  # channels that units receive from, unit by unit
     first_input: Counters
     issued: Counters  # by slot; see ``Retimer``
@@ -88,7 +88,7 @@ class Timing(NamedTuple):
     clocks: Counters  # by event
     ready: Counters  # a stack of units
     sizes: Counters  # by slot, bytes
-    ends: Counters  # by flow, the first of its channels, which follow
+    ends: Counters  # see ``compiled.world.World.ends``
     links: LinkWorld
 
 
@@ -307,7 +307,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             channel = w.channels[w.events[pc].code >> e.SHIFT]
             slot = channel.base + w.events[pc].amount
             if seen > w.visible[slot]:
-                # The interval of the channel delayed the element: the unit took the one before.
+                # The interval after the previous dequeue delayed the element.
                 pc = p.taken[slot - 1]
                 continue
         elif kind == e.IDLE:
@@ -348,7 +348,7 @@ def blame(  # noqa: C901, PLR0912, PLR0915 - one switch
             pc = p.finish[unit]
             if w.visible[slot] <= w.clocks[pc]:
                 continue
-        # An element is late because its sender is, or because the sender requested it.
+        # An element is late because its sender was late or requested a later cycle.
         unit = channel.producer
         pc = p.put[slot]
         if visible_from(w.clocks[pc], channel.forward, 0) < w.visible[slot]:

@@ -105,10 +105,10 @@ class NetworkUse:
 
 
 _UNEVEN: Final = 1.5
-"""The least ratio of the most traffic and the mean that is reported."""
+"""Traffic is reported as uneven if the most is at least this many times the mean."""
 
 _FEW: Final = 100
-"""Fewer requests are uneven by chance."""
+"""If no channel served this many requests, the traffic is uneven by chance."""
 
 
 def bus_shares(bus: BusCycles) -> Iterator[tuple[BusUse, float]]:

@@ -1,7 +1,7 @@
 """The state of a run at a cycle, as data: its waits, its end, and the expected channel totals.
 
-Units and channels are numbered in node and in edge order. Waits that are open when a run stops last
-until its final cycle and count under their cause.
+Units are numbered in node order, channels in edge order. A wait that is open when a run stops lasts
+until the final cycle, and counts under its cause.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Expected(NamedTuple):
 
     Attributes:
         in_all: number of elements, or an expression.
-        per_output: elements per output of its consumer; None unless a whole number above 1.
+        per_output: elements for each output element of the consumer, if a whole number above 1.
         feedback: the declaration of the ``Feedback`` that the channel closes.
     """
 

@@ -174,7 +174,7 @@ class Ledger(Observer, KeptRows):
         self._entries = np.concatenate([self._entries, entries])
 
     def state_in_flight(self) -> RunState:
-        """Return the state at the cycle, after which the units may have run ahead.
+        """Return the state at the cycle; units may have run ahead of the cycle.
 
         A working unit's clock is the cycle; a waiting unit's clock is the start of its wait, which
         counts once it is over. A unit that merges streams waits for all open ones. Before the end,

@@ -45,7 +45,7 @@ _CHUNK_CYCLES: Final = 1_024
 _SHORT_SECONDS: Final = 0.02
 
 _LONG_SECONDS: Final = 0.1
-"""Chunks of cycles take between these times, so that the run notices a pause soon."""
+"""A chunk of cycles takes between these two times, so that the run soon notices a pause."""
 
 
 Goal: TypeAlias = "Callable[[Ledger], int | None]"
@@ -96,9 +96,9 @@ def channel_number(machine: Machine, name: str) -> int:
 
 
 def element_goal(machine: Machine, unit: str, element: int) -> AtElement:
-    """Return the goal that a unit has dequeued ``element`` values, or sent them without inputs.
+    """Return the goal that a unit has dequeued ``element`` values; a source, that it sent them.
 
-    ``unit`` is its name, for the first input, or its name and an input: ``matmul_1.1``.
+    ``unit`` is a name for the first input, or a name and an input, as in ``matmul_1.1``.
 
     Raises:
         ConfigurationError: there is no such unit or input, or it has no streams.
