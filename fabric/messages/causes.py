@@ -25,7 +25,7 @@ class Cause(_Word):
 
     Attributes:
         meaning: the description of its column.
-        peer: the waiting unit waits for the channel's producer or consumer, or for a memory.
+        peer: waited for: the ``producer`` or ``consumer`` of a channel, or a ``memory``.
         awaits: the event that ends the wait.
         label: the word in tables, legends and tracks.
         column: the name of its counter.
@@ -38,7 +38,7 @@ class Cause(_Word):
     )  # fmt: skip
     FULL = "full", "#a94780", "waited for a reader to take an element", "consumer", "a slot"
     CREDIT = (
-        "credit", "#6d31d6", "waited for a credit on its way back, one each",
+        "credit", "#6d31d6", "waited for credits on their way back",
         "consumer", "a credit",
     )  # fmt: skip
     HBM = "hbm", "#2d196e", "waited for the HBM", "memory", "the HBM", "HBM"
@@ -146,7 +146,7 @@ class BusUse(_Word):
     )  # fmt: skip
     WINDOW = (
         "window", "window full", "#e8641b",
-        "requests waited outside of a full window, and none in it could go",
+        "requests waited outside of a full window, and no request in it was ready",
     )  # fmt: skip
     CONFLICT = (
         "conflict", "rows and commands", "#8a4fbf",

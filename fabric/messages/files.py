@@ -37,7 +37,7 @@ _MOST_BYTES_OF_JSON: Final = 128_000_000
 _MOST_BYTES: Final = 4_000_000
 
 _LONGEST_LINE: Final = 1_000
-"""Characters; the time to read a name of n parts, ``a.a.a``, grows with the square of n."""
+"""The most characters. The time to read a name of n parts, ``a.a.a``, grows with n squared."""
 
 _AT_LINE: Final = re.compile(r" \(at line (?P<line>\d+), column \d+\)$")
 _NAME: Final = r"""(?:"[^"\\]*"|'[^']*'|[A-Za-z0-9_-]+)"""

@@ -25,7 +25,7 @@ class Field(NamedTuple):
 FIELDS: Final[dict[str, Field]] = {
     "any_of": Field("", "whether one of the channels that a unit waits for is enough"),
     "backward_cycles": Field("cycles", "from a dequeue until its credit is usable"),
-    "awaited_stop": Field("", "lowest level that would close the sub-tensor of an ended stream"),
+    "awaited_stop": Field("", "lowest stop that closes the sub-tensor in which a stream ended"),
     "bare": Field("", "whether the element is a bare stop, which carries no value"),
     "busy_cycles": Field("cycles", Cause.BUSY.meaning),
     "bytes": Field("bytes", "moved by a burst, in whole requests, or allocated on chip"),
@@ -34,7 +34,7 @@ FIELDS: Final[dict[str, Field]] = {
     "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
     "consumer": Field("", "the unit that reads a channel"),
     "closed_cycle": Field("cycles", "the producer ended the stream; null while it is open"),
-    "cycle": Field("cycles", "the unit's clock at the event; null after a run was stopped"),
+    "cycle": Field("cycles", "the unit's clock at the event; null for a livelock"),
     "cycles": Field("cycles", "duration"),
     "depth": Field("elements", "slots of a channel"),
     "element": Field("", "number of the element in its channel, bare stops included, from 0"),
@@ -104,10 +104,10 @@ EVENTS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """The events of a trace and their fields.
 
-``cycle`` of a transfer is its dequeue, of a burst its completion. ``held`` is an element that was
-sent in that cycle and never dequeued, ``reserve`` a reserved slot without an element, ``idle`` a
-wait for an element that is looked at later, and ``open_wait`` a wait that lasts to the run's last
-cycle, with the bytes that its burst had moved."""
+``cycle`` of a transfer is its dequeue, and of a burst its completion. A ``held`` element was sent
+in ``cycle`` and never dequeued. A ``reserve`` is a reserved slot without an element. An ``idle`` is
+a wait for an element that is looked at later. An ``open_wait`` lasts to the run's last cycle; its
+``bytes`` are those that its burst had moved."""
 
 _LEVELS: Final = {
     "info": ("run_started", "heartbeat", "run_again", "run_ended"),
@@ -155,7 +155,7 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """The tables of ``trace query``.
 
-``operations`` has a row for each step of a unit, ``waits`` for each wait that is open or longer
-than 0 cycles, ``states`` for each unit at the end of the recording, ``waiting`` for each channel
-that a unit then waits for, and ``run`` one row. The columns of ``waiting`` from ``in_all`` to
-``feedback`` are null outside of loops."""
+A row of ``operations`` is a step of a unit. A row of ``waits`` is a wait that is open or longer
+than 0 cycles. ``states`` has each unit at the end of the recording, and ``waiting`` each channel
+that a unit waits for at that time. ``run`` has one row. The columns of ``waiting`` from ``in_all``
+to ``feedback`` are null outside of loops."""

@@ -90,7 +90,7 @@ def _times(amount: float | None, price: float | None) -> float | None:
 
 
 def tokens_rate(tokens: int | None, quantity: float | None) -> float | None:
-    """Return tokens per second or per joule; None if either is unknown or 0."""
+    """Return tokens per second or per joule; None if unknown, or if ``quantity`` is 0."""
     return tokens / quantity if tokens is not None and quantity else None
 
 

@@ -90,9 +90,9 @@ class Report(ShownInShort):
 
     Attributes:
         on_chip_peak_pages: None if the hardware states no ``page_bytes``.
-        on_chip_map_bytes: at the peak, of a table with each page's number within its memory unit.
-        on_chip_peak_empty_bytes: the most bytes in a cycle that allocated pages had and buffers did
-            not use.
+        on_chip_map_bytes: the size, at the peak, of a table with each page's number in its unit.
+        on_chip_peak_empty_bytes: the most bytes of allocated pages that buffers did not use in a
+            cycle.
         spilled_bytes: bytes of buffers that were stored in the HBM since the on-chip memory was
             full; None if the hardware does not spill.
         fetched_bytes: spilled bytes that were read, counted at each read; None if the hardware does

@@ -158,7 +158,7 @@ class SteppedRun(AbstractContextManager["SteppedRun"]):
     def held(self, channel: str) -> tuple[Held, ...]:
         """Return the elements that a channel holds, oldest first: values, stops and stamps.
 
-        Tiles have data in functional mode, which must not be changed.
+        In functional mode tiles have data, which must not be changed.
 
         Raises:
             ConfigurationError: unknown channel.

@@ -31,21 +31,21 @@ Array = np.ndarray
 
 _ROW: Final = 2.5
 _WHOLE: Final = 1.5
-"""The largest ratio of errors to carried errors, as root mean squares, in a row and in all numbers.
-Ratios above 1 occur since equal numbers are rounded in the same direction."""
+"""The largest allowed ratio of the errors to the carried errors (root mean squares of both): of a
+row, and of all numbers. It is above 1, since equal numbers are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9
-"""The largest relative error of a rounding in an exact run."""
+"""The relative error that is allowed for each rounding in an exact run."""
 
 _FEW: Final = 16
-"""Numbers of the shortest row that is averaged alone. Shorter rows are averaged together."""
+"""Rows with fewer numbers are averaged together."""
 
 _PLACES: Final = 5
 _BLOCK: Final = 1 << 16
-"""Elements that are compared together."""
+"""The number of elements that are compared together."""
 
 _SUMS: Final = 2.0**-20
-"""Numbers of types with smaller rounding units may be sums, which are rounded at each summand."""
+"""Numbers of a type with a smaller rounding unit may be sums, rounded at each summand."""
 
 _LONG: Final = 8
 """The error of the sum of some thousand products, in rounding units."""
@@ -305,10 +305,10 @@ class _RowErrors(NamedTuple):
         wrong: the places of the first wrong numbers, with the errors allowed there.
         relative: the largest relative error of finite nonzero numbers; -1 without such numbers.
         share: the largest ratio of an error to its bound.
-        row, row_place: the largest ratio of mean squares, of errors to carried errors, of a group
-            of rows, and the place of the largest error in this group.
-        squares, numbers: the sum of these ratios, times the numbers of each group, and the sum of
-            the numbers.
+        row: the largest ratio of mean(error²) to mean(carried error²) of a group of rows.
+        row_place: the number in this group whose error exceeds its carried error the most.
+        squares: the sum over groups of this ratio times the count of numbers.
+        numbers: the count of all numbers.
     """
 
     wrong: list[tuple[int, float]]

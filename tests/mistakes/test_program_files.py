@@ -30,7 +30,7 @@ MISTAKES: Final = [
     (
         "def build(n, /):\n    return Program('p')\n",
         [],
-        "4: parameter n of build() is positional-only: expected no / behind it",
+        "4: parameter n of build() is positional-only: expected no / after it",
     ),
     (
         "def build():\n    Map(SiLU())(1)\n",

@@ -298,7 +298,7 @@ def array_of(value: object) -> np.ndarray:
     try:
         array = np.array(numbers)
         if array.dtype.kind == "f" and _are_integers(numbers):
-            # numpy turns a list of integers of 64 bits and smaller integers into rounded floats.
+            # numpy turns a list of unsigned 64-bit and signed integers into rounded floats.
             array = np.array(numbers, np.uint64)
     except (ValueError, OverflowError):
         raise Unfit from None

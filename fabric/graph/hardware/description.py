@@ -320,8 +320,8 @@ class RegisterDescription(Section):
     Attributes:
         wait_cycles: from the cycle in which a unit sent an element that had waited for room, until
             it looks at its inputs.
-        choice_cycles: after each sub-tensor of Reassemble and EagerMerge, and before the first one
-            of a selector of Reassemble.
+        choice_cycles: after each sub-tensor of Reassemble and EagerMerge. In Reassemble also before
+            the first sub-tensor of each selector.
         end_cycles: from the last element at either end of a channel until the end of the stream.
         cost_cycles: until the cost of an element is known, unless it costs nothing.
     """

@@ -10,8 +10,8 @@ A mapping lists fields from the lowest bit above the request size::
 * ``column:1`` is the lowest unused bit of a field, ``column`` all its remaining bits. The row is
   last, and has 31 bits.
 * ``unused:3`` skips three bits.
-* ``^ row[0:2]`` xors each bit with bits 0 and 1 of the row. ``^ above`` xors it with all higher
-  bits, in groups of the width of the field.
+* ``^ row[0:2]`` xors the two bits of a field with bits 0 and 1 of the row. ``^ above`` xors a
+  field with all higher used bits, in groups of the field's width.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from fabric.messages.text import counted, one_of
 _FIELDS: Final = ("channel", "pseudo_channel", "bank_group", "bank", "column", "row")
 
 REQUEST_NUMBER_BITS: Final = 56
-"""Bits of an address above the bits within a request."""
+"""Bits of a request's number, which is an address without the bits within a request."""
 
 _ROW_BITS: Final = 31
 """Bits of the row in a packed location."""
@@ -223,7 +223,7 @@ def address_bits(mapping: str | tuple[str, ...], widths: Widths) -> dict[str, tu
 
 def _pieces(mapping: tuple[str, ...], widths: Widths) -> list[_Piece]:
     if not mapping:
-        _refuse("is empty", "bit fields, the last one row")
+        _refuse("is empty", "bit fields that end with row")
     stated = [_read(text) for text in mapping]
     if stated[-1][:2] != ("row", None):
         _refuse(f"ends with {mapping[-1]!r}", "row, which takes the bits above")

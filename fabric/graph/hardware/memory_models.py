@@ -24,7 +24,7 @@ from fabric.graph.hardware.dram import (
 from fabric.messages.errors import ConfigurationError
 
 SENT_REQUESTS: Final = 4
-"""Requests that the arbiter has sent and that are in two queues of two.
+"""Requests that the arbiter has sent and that wait in two queues, with two requests in each.
 
 ``reads_in_flight`` does not count them."""
 
@@ -67,8 +67,8 @@ class PortDescription(OffChipDescription):
 
     A reader sends one request a cycle, and receives answers in the order of the arbiter. Only
     units that announce their reads have several bursts in flight. As in the modelled hardware, a
-    burst is complete with the answer that has the byte before it, and the first burst with the
-    first answer. The last of several requests is omitted if no burst begins behind its first byte.
+    burst is complete with the answer that has the last byte of the previous burst, or the first
+    answer. The last of several requests is omitted if no burst begins after its first byte.
 
     Attributes:
         tag_bytes: added to each burst in the memory.
@@ -116,8 +116,8 @@ class ArbitratedDescription(PortDescription):
 class ArbitratedBanksDescription(PortDescription):
     """An arbiter in front of one channel with banks, which takes one command a cycle.
 
-    A request is one burst. Addresses have the column of a row in their lowest bits, above it the
-    pseudo channel, the bank group, the bank and the row; all clients begin in row 0 of bank 0.
+    A request is one burst. The lowest bits of an address are the column of a row. Above them are
+    the pseudo channel, the bank group, the bank and the row. All clients begin in row 0 of bank 0.
     Cycles have the names of JEDEC, as in ``fabric.graph.hardware.dram``. The data bus sets the
     interval between columns of one pseudo channel.
 
@@ -128,7 +128,7 @@ class ArbitratedBanksDescription(PortDescription):
         rows: in a bank; the address after the last row is in row 0 again.
         row_bytes: addresses in one row.
         window_requests: capacity of the window of reads, and of the window of writes.
-        write_high_requests: the channel turns to writing if this many writes wait, or no read.
+        write_high_requests: the channel turns to writing if this many writes or no reads wait.
         write_low_requests: the channel turns back to reading below this number.
     """
 

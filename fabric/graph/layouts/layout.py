@@ -31,7 +31,7 @@ class Layout(Described):
         tile: the size of one tile, in all dimensions of the tensor. The last dimension is the
             tile's columns, the other dimensions are its rows.
         trips: the number of trips of each loop, outermost first.
-        steps: elements that a trip of each loop moves along.
+        steps: how many elements each loop moves in one trip.
         map: the dimension of the tensor that each loop moves along; None if the loop repeats the
             tiles of its inner loops.
         start: the first element; zeros by default.
@@ -65,14 +65,14 @@ class Layout(Described):
             refuse(f"{what}: expected {counted(rank, 'dimension')} in each", ShapeError)
         if not len(self.trips) == len(self.steps) == len(self.map):
             what = f"trips {list(self.trips)}, steps {list(self.steps)} and map {self.map}"
-            refuse(f"Layout has {what}: expected one of each for each loop", ShapeError)
+            refuse(f"Layout has {what}: expected three lists of one length", ShapeError)
         if any(dim is not None and dim >= rank for dim in self.map):
             what += f" has the map {self.map}"
             refuse(f"{what}: expected dimensions below {rank}", ShapeError)
         reached = ends(rank, self.tile, self.start, self.loops)
         for dim, (end, size) in enumerate(zip(reached, self.shape, strict=True)):
             if end > size:
-                what = f"Layout ({self}) ends behind element {end - 1} of dimension {dim}"
+                what = f"Layout ({self}) ends after element {end - 1} of dimension {dim}"
                 refuse(f"{what}: expected at most {size - 1}", ShapeError)
 
     @classmethod
@@ -228,7 +228,7 @@ class Loop(NamedTuple):
     """One loop of the nest of a ``Layout``: ``trips`` steps along a dimension.
 
     Attributes:
-        step: elements that a trip moves along; ignored if ``dim`` is None.
+        step: how many elements a trip moves; ignored if ``dim`` is None.
         dim: the dimension of the tensor; None if the loop repeats the tiles of its inner loops.
     """
 
@@ -257,7 +257,7 @@ def _continues(outer: Loop, inner: Loop) -> bool:
 
 
 def ends(rank: int, tile: Sequence[int], start: Sequence[int], loops: Iterable[Loop]) -> list[int]:
-    """Return the first element behind all visited elements, for each dimension."""
+    """Return the first element after all visited elements, for each dimension."""
     behind = [start[dim] + tile[dim] for dim in range(rank)]
     for trips, step, dim in loops:
         if dim is not None:

@@ -28,7 +28,7 @@ class Conversion:
         rounds: the number of buffers, filled one after the other.
         tiles: tiles in one buffer.
         box: the part of the tensor in one buffer, in elements of each dimension.
-        shape, strides, offset: of the loops that read a buffer, outermost first, in tiles.
+        shape, strides, offset: trips, steps and first tile of the loops that read a buffer.
     """
 
     rounds: int
@@ -86,7 +86,7 @@ def live_tiles(source: Layout, wanted: Layout) -> int:
     """Return the largest number of live tiles during a conversion of ``source`` into ``wanted``.
 
     A tile is live from its first arrival to its last read. Tiles arrive as late as the reads allow.
-    Only one round of the loops that both orders begin with is regarded. If ``source`` has every
+    Tiles are counted in one round of the loops that both orders begin with. If ``source`` has every
     tile once, a conversion needs room for at least this number of tiles.
 
     Args:
@@ -141,7 +141,7 @@ def conversion(source: Layout, wanted: Layout) -> Conversion:
 
 
 def _round(source: Layout, wanted: Layout) -> tuple[int, int, NDArray[np.int64]]:
-    """Return the rounds of the shared loops, the tiles of a round, and the tile of each read."""
+    """Return the number of rounds of the shared loops, of tiles in a round, and each read tile."""
     shared = list(_shared(source.canonical().loops, wanted.canonical().loops))
     while True:
         rounds = math.prod(shared)
@@ -243,8 +243,8 @@ def common_tile(left: Layout, right: Layout) -> tuple[int, ...]:
     """Return the largest tile that divides the tiles of both layouts and lies on one grid.
 
     Its rows are contiguous in the tiles of both layouts. Therefore its size along a dimension of
-    rows is above 1 only if it spans the tiles in all inner dimensions of rows. For example, a tile
-    of 2 tokens of 2 requests does not have the two tokens of one request in neighbouring rows.
+    rows is above 1 only if it spans the tiles in all inner dimensions of rows. For example, in a
+    tile of 2 tokens x 2 requests, the two tokens of one request are not in neighbouring rows.
 
     Args:
         left: a layout.

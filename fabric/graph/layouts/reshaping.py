@@ -70,7 +70,7 @@ def counted(
     Args:
         shape: the shape of the tensor.
         trips: the trips of the loops, outermost first.
-        strides: elements, counted row-major, that a trip moves along; 0 repeats the same elements.
+        strides: how many row-major elements each loop moves in a trip; 0 repeats the elements.
         offset: the first element.
 
     Returns:
@@ -101,7 +101,7 @@ def _fits(shape: Sequence[int], reached: Sequence[int]) -> bool:
 def _groups(
     old: Sequence[int], new: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield the smallest groups of old and new dimensions with equal sizes, without size 1."""
+    """Yield the smallest groups of old and new dimensions with equal products, without size 1."""
     left = [dim for dim, size in enumerate(old) if size > 1]
     right = [dim for dim, size in enumerate(new) if size > 1]
     while left:
@@ -306,7 +306,7 @@ def expanded_back(layout: Layout, base_shape: tuple[int, ...]) -> Layout:
 
     Args:
         layout: the layout of the expanded tensor.
-        base_shape: the shape of ``x``, for the last dimensions of the expanded tensor.
+        base_shape: the shape of ``x``, which may lack outer dimensions of the expanded tensor.
 
     Raises:
         ShapeError: a tensor of ``base_shape`` does not expand to the shape of ``layout``.

@@ -101,7 +101,7 @@ class Beside:
         return spec
 
     def note(self, file: str, content: bytes) -> None:
-        """Record the content of an executed file, with other contents of earlier executions."""
+        """Record the content of an executed file; different contents are recorded together."""
         path = Path(file)
         place = path.parent if path.stem == "__init__" else path.with_name(path.name.split(".")[0])
         key, digest = os.path.relpath(place, self._folder), _digest(content)
@@ -407,7 +407,7 @@ def parameter_values(build: types.FunctionType, given: Sequence[str]) -> dict[st
     for name, parameter in inspect.signature(build).parameters.items():
         if parameter.kind is parameter.POSITIONAL_ONLY:
             refuse(
-                f"parameter {name} of build() is positional-only: expected no / behind it",
+                f"parameter {name} of build() is positional-only: expected no / after it",
                 place=place,
             )
     values = {

@@ -43,7 +43,7 @@ class BlockFormat:
 
     @property
     def step(self) -> float:
-        """The largest relative distance of neighbours, also of neighbours with other scales."""
+        """The largest relative distance between adjacent numbers, also with different scales."""
         finfo: Any = vars(ml_dtypes)["finfo"]
         beyond = float(np.ldexp(1.0, np.frexp(self.most)[1]))
         return max(float(finfo(self.element).eps), beyond / self.most - 1)
@@ -62,7 +62,7 @@ BLOCK_SCALED: Final = {form.name: form.dtype for form in _FORMATS}
 
 _FORMAT_OF: Final = {form.dtype: form for form in _FORMATS}
 _VOID: Final = np.dtype(np.void).num
-"""numpy's number of types with fields. In streams, all such types are block-scaled."""
+"""``dtype.num`` of types with fields. In streams, all such types are block-scaled."""
 
 
 def block_format(dtype: np.dtype) -> BlockFormat | None:

@@ -114,7 +114,7 @@ def _is_small(dtype: np.dtype) -> bool:
 
 
 def _range(whole: bool, dtype: np.dtype) -> tuple[float, float]:
-    """Return the range in which numbers change by rounding only, and ``whole`` numbers not."""
+    """Return the range in which numbers are only rounded; if ``whole``, they do not change."""
     ends = limits(dtype)
     if ends is not None:
         return ends

@@ -25,7 +25,7 @@ REACH: Final = 5.0
 1.7 million is off by more than 5 standard deviations."""
 
 JUMP: Final = 1.45
-"""A jump is this many errors, since a step function may put a number on either side of a tie."""
+"""The jump of a step function at a tie is this many times the error of its result."""
 
 _FEW: Final = 1024
 """For fewer numbers, ``hypot`` is faster than five vectorised functions."""
@@ -74,7 +74,7 @@ def floats(array: Any) -> Array:
 
 @cache
 def half(dtype: np.dtype) -> tuple[float, float]:
-    """Return half of the distance between neighbours: relative, and of the smallest numbers.
+    """Return half the distance of adjacent numbers: relative, and absolute for the smallest.
 
     Numbers that are not rounded have (0, 0).
     """
@@ -151,7 +151,7 @@ def sum_errors(result: Array, sums: Array, errors: Array, independent: Array, co
 
 
 def factor_squares(y: Array, size: int, starts: Array) -> tuple[Array, Any]:
-    """Return sums of squares over groups of rows, and the number that divided the rows before."""
+    """Return sums of squares over groups of rows, and the number by which rows were divided."""
     if y.flags.c_contiguous and y.shape[-2] % size == 0:
         groups = y.reshape(*y.shape[:-2], -1, size, y.shape[-1])
         held = np.square(y) if size == 1 else np.einsum("...kn,...kn->...n", groups, groups)

@@ -24,7 +24,7 @@ Array: TypeAlias = np.ndarray
 
 
 _GROUPS: Final = 64
-"""Groups of summands of a product. The squares in a group are added before they are multiplied, so
+"""The most groups of summands of a product. Squares are added in a group and then multiplied, so
 variances of products with more than 64 summands are estimates."""
 
 
@@ -86,7 +86,7 @@ class TrackedArray(np.ndarray):
         error: absolute errors before the last rounding; None if the numbers are only copied.
         rounding: the element type to which the numbers were rounded last, or the absolute errors of
             that rounding; None if the rounding was exact.
-        kin: the array from which numpy made this array in an unknown way; None if it is known.
+        kin: the array from which numpy made this array in an unknown way; None if the way is known.
         rows: sums over the rows for products, cached if the array is read-only.
     """
 
@@ -671,7 +671,7 @@ def _taken_along(x: Any, places: Any, axis: int = -1) -> Any:
         return taken
     numbers, off = rules.floats(x), rules.zeroed(taken.off())
     if _are_extremes(rules.floats(taken), numbers, axis):
-        # Near numbers may change their order, but no other number takes a place.
+        # If close numbers swap places, the n-th largest number changes by their errors only.
         return _tracked(_plain(taken), 2 * off, None)
     spread = numbers.max(axis=axis, keepdims=True) - numbers.min(axis=axis, keepdims=True)
     return _tracked(_plain(taken), np.where(doubt > 0, spread / rules.JUMP, 0) + off, None)

@@ -40,7 +40,7 @@ _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
 ADDRESS_DTYPE: Final = _DTYPES["uint64"]
 
 _INT4: Final = _DTYPES["int4"].num
-"""Two numbers take one byte in memories and channels. In numpy each takes a byte."""
+"""Two int4 numbers take one byte in memories and channels. In numpy each takes a byte."""
 
 _PACKED: Final = frozenset({_INT4, np.dtype(np.void).num})
 """Types with numbers that do not take whole bytes."""

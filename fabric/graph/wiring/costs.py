@@ -77,11 +77,11 @@ class Work:
             sent, if no input has an empty group.
         last_cycles: from the arrival of the last element of an input in ``closing`` until the last
             element is sent to each output in ``late``; without outputs, until the operator ends.
-        delay_cycles: a sent element is visible this much later than after a hop of one cycle. The
-            unit continues in this time, and its outputs may end.
+        delay_cycles: a sent element is visible this much later than after a hop of one cycle. In
+            this time the unit continues, and its outputs may end.
         pace_cycles: between two elements that are sent to the same output.
-        passes: each element that is sent to one output uses a different element of the first input.
-        pads: as ``passes``, but further elements are added after the first input has ended.
+        passes: elements sent to the same output use different elements of the first input.
+        pads: as ``passes``, but the operator adds elements after the first input has ended.
         gathers: elements of the first input for each sent element, if no input has an empty group;
             0 if unknown.
         needs: inputs from which the first sent element takes an element: ``all``, ``any`` one,
@@ -90,8 +90,8 @@ class Work:
         late: outputs to which ``cycles`` and ``last_cycles`` apply; None for all.
         sees: inputs that have to end before the outputs end; None for all.
         holds: the last element to each output in ``late`` is sent after the inputs in ``sees`` end.
-        deals: each element is sent to only some of the outputs. Then a statement about each output
-            in ``late`` is true for one output in ``late``.
+        deals: each element is sent to only some of the outputs. Statements about the outputs in
+            ``late`` are then true for at least one of these outputs.
         tile: the tile of each burst; None if the operator is not a client of the off-chip memory.
         bursts: the number of bursts.
         in_memory: all sent tiles, also tiles in buffers, are in a memory unit. A reader loads them
@@ -130,7 +130,7 @@ class Rates:
     Attributes:
         flops_per_cycle: of its compute unit; 0 without arithmetic.
         bytes_per_cycle: of each port between its unit and an on-chip memory.
-        off_chip: the side on which the operator is a client of ``memory``.
+        off_chip: whether the operator reads or writes off-chip ``memory``; None if neither.
         in_memory: for each input, whether all its tiles are in a memory unit.
         totals: the values of sums of sizes that the program states.
     """
@@ -214,7 +214,7 @@ class OffChipTensor(Described):
         output: the name of the written output. Operators that write to it share its addresses.
         tile: rows and columns of a tile; ``ports.burst`` receives the row-major number of each
             tile. If the number of rows depends on data, tiles are numbered as if they had one row.
-            By default ``ports.burst`` receives the first byte of each burst.
+            If ``tile`` is None, ``ports.burst`` receives the first byte of each burst.
         width: columns of the matrix that is cut into tiles; None for the last dimension of
             ``shape``.
     """

@@ -179,8 +179,8 @@ class Initial(Operator):
             for _ in range(self.count):
                 for stop in _stops(type_.shape[1:]):
                     await sink.send((value, stop))
-            # Each input of the program gets the same beginning. If its length is known, its end is
-            # found by counting, since in a loop the stream ends only after its last element.
+            # Each input of the program gets the same beginning. If the stream has a known length,
+            # elements are counted: in a loop, its end comes only after this operator has ended.
             counts = isinstance(expected, int) and (left or self.keep_length)
             groups = expected if counts else -1
             while groups and (element := await source.receive()) is not None:

@@ -56,7 +56,7 @@ class TensorLayout(NamedTuple):
 def layout_of(
     tensors: Sequence[OffChipTensor | None], placement: PlacementDescription
 ) -> TensorLayout:
-    """Return the layout of a tensor, which ``tensors`` describe, one for each of its operators."""
+    """Return the layout of one tensor; each of its operators describes it in ``tensors``."""
     reason = None
     if placement.tiles == "contiguous":
         reason = _row_major_reason(tensors)
@@ -96,7 +96,7 @@ def _padding_bytes(tensors: Sequence[OffChipTensor | None], padding_bytes: int) 
 
 
 _ROOM_BYTES: Final = 1 << 50
-"""The address space of a tensor of unknown size. A run of a day moves fewer bytes."""
+"""The bytes of addresses of a tensor of unknown size. A run of a day moves fewer bytes."""
 
 
 class Placed(NamedTuple):

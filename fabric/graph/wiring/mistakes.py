@@ -53,7 +53,7 @@ def outputs_of(node: Node, types: object) -> tuple[Stream, ...]:
 
 
 def result_of(operator: Operator, method: str, place: Place | None, *arguments: object) -> Any:
-    """Return the result of a method; its exceptions become errors with their line or ``place``."""
+    """Return the result of a method; an exception becomes an error at its line or at ``place``."""
     try:
         return getattr(operator, method)(*arguments)
     except FabricError as error:

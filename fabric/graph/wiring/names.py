@@ -31,7 +31,7 @@ class Names:
         return tuple(self._outputs)
 
     def take(self, kind: str, name: str | None, place: Place, does: str) -> str:
-        """Reserve and return ``name``, or else a name made from the class name ``does``.
+        """Reserve and return ``name``; if it is None, make a name from the class name ``does``.
 
         Inside ``numbering``, a name in use gets a number; otherwise it is refused.
         """

@@ -37,9 +37,9 @@ class Wired:
         sizes: sizes of symbols from ``bind``.
         listed_sizes: sizes of symbols that follow from lists given to operators.
         absorbed: the expression that a symbol replaces. Both have the same sum over a stream.
-        mixtures: the counts and sizes of the elements of several streams, by the symbol for their
-            size in one stream.
-        renewed: the size in all groups, by the symbol for the size in selected or repeated groups.
+        mixtures: for the symbol of the size of elements from several streams, the counts and sizes
+            of the elements of each stream.
+        renewed: for the symbol of a size in selected or repeated groups, the size in all groups.
     """
 
     def __init__(self, name: str, hardware: Hardware) -> None:
@@ -97,15 +97,15 @@ class Operator(Described):
     rules are:
 
     * an element is a tuple of a value of the output's type and the level of its stop, from 0 to the
-      rank. In an empty tensor the value is ``Empty(dimension)``: such a bare stop closes no open
-      dimension inside. The last element closes all dimensions;
+      rank. In an empty tensor the value is ``Empty(dimension)``. Before such a bare stop, all
+      dimensions inside of ``dimension`` are closed. The last element closes all dimensions;
     * tiles have data in functional mode and no data in timing mode (integer tiles may have data).
       A tile is not changed after it was sent or received;
     * ``send``, ``send_at``, ``send_bare``, ``reserve``, ``receive`` and ``peek`` are awaited
       immediately, in the operator's own task. ``put`` follows ``reserve``, ``take`` follows
       ``peek``;
-    * its unit's clock and counters move by ``charge`` and by waiting, and are not set. Charging
-      without end and without an element in between is a livelock.
+    * the clock and the counters of its unit change by ``charge`` and by waiting, and are not set.
+      Charging forever without an element in between is a livelock.
 
     ``receive`` and ``peek`` return None at the end of an input, also if they are called again.
 
@@ -128,8 +128,8 @@ class Operator(Described):
     tasks.
 
     Attributes:
-        name: its name in reports; None for the name of its function or class, with a number:
-            ``exp_1``.
+        name: its name in reports. None stands for the name of its function or class with a number,
+            such as ``exp_1``.
     """
 
     family: ClassVar[str] = "Beyond the paper's tables"
@@ -152,7 +152,7 @@ class Operator(Described):
     off_chip: ClassVar[Literal["read", "write"] | None] = None
     """Whether the operator reads or writes off-chip memory."""
     spills: ClassVar[Literal["read", "write"] | None] = None
-    """Whether it writes tiles that find no room on chip to off-chip memory, or reads them back."""
+    """Whether it spills: it writes tiles without room on chip to the HBM, or reads them back."""
     updates: ClassVar[tuple[int, ...]] = ()
     """Inputs of a memory unit that change its tiles: each input tile causes a read and a write."""
 
@@ -201,7 +201,7 @@ class Operator(Described):
         """Return the least work of the operator in any run that completes.
 
         The lower bounds of a program follow from it. None means that the work and the number of
-        output elements are unknown. A class that overrides ``infer`` or ``run`` overrides ``work``.
+        output elements are unknown. Overriding ``infer`` or ``run`` requires overriding ``work``.
         """
         return None
 
@@ -346,8 +346,8 @@ class Wiring(NamedTuple):
 
     Attributes:
         node_name: the name of the node being wired.
-        is_inner: set by a FlatMap for its split: whether the parts are inside of dimensions other
-            than 1. None for other operators.
+        is_inner: for the split of a FlatMap, whether its parts have an outer dimension other than
+            1. None for other operators.
     """
 
     program: Wired
@@ -438,7 +438,7 @@ class Wiring(NamedTuple):
 
         Args:
             dim: a dimension of a stream, computed from other dimensions.
-            ragged: whether the new symbol is ragged; if not, it is for an outermost dimension.
+            ragged: whether the new symbol is ragged. A symbol of an outermost dimension is not.
                 None: it is ragged, except for parts that a FlatMap makes of a stream's only group.
         """
         ragged = self.is_inner is not False if ragged is None else ragged
@@ -458,9 +458,9 @@ def is_conducted(kind: type[Operator]) -> bool:
 
 
 def behaving_as(kind: type[Operator]) -> type[Operator]:
-    """Return the nearest base that states ``conducted``, if no attribute for ``run`` is overridden.
+    """Return the nearest base that states ``conducted``.
 
-    Otherwise return ``kind``.
+    If an attribute that ``run`` may use is overridden, return ``kind`` instead.
     """
     bases = (base for base in kind.__mro__ if issubclass(base, Operator))
     base = next(base for base in bases if "conducted" in vars(base))

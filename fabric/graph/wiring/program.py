@@ -189,7 +189,7 @@ class Program(ShownInShort, Wired):
         moved are exact in their element type. A computed number may be off by 5 times its carried
         error, and by its last rounding. The root mean square of the errors may be 2.5 times the
         root mean square of the carried errors in a row, and 1.5 times in the whole output. In an
-        exact run, a rounding is replaced by 1e-9. Integers and booleans have to be equal, unless
+        exact run, each rounding may err by 1e-9. Integers and booleans have to be equal, unless
         a carried error reaches a tie.
 
         If both tolerances are given, an element is right if ``|found - wanted| <= atol + rtol *

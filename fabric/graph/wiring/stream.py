@@ -111,7 +111,7 @@ class Stream(ShownInShort):
 
     def __iter__(self) -> NoReturn:
         """Raise a ProgramError, since a stream cannot be unpacked as several streams."""
-        refuse(f"{self} is one stream: expected a list of streams in its place, or one name for it")
+        refuse(f"{self} is one stream: expected a list of streams, or one name for the stream")
 
     def _refuse_arithmetic(self, _other: object) -> NoReturn:
         refuse(f"{self} is not a number: expected an operator, such as a Map of a function")
@@ -136,7 +136,7 @@ class Stream(ShownInShort):
         claim = f"assume says that {self} has shape {shape_text(shape)}"
         if len(shape) != len(self.shape) or _differ(self.shape, shape):
             dimensions = counted(len(self.shape), "dimension")
-            refuse(f"{claim}: expected {dimensions} that can be equal", ShapeError)
+            refuse(f"{claim}: expected {dimensions} matching {shape_text(self.shape)}", ShapeError)
         for other in self.node.assumed:
             if other.port == self.port and _differ(other.shape, shape):
                 first = f"the shape at {other.place}, {shape_text(other.shape)}"
@@ -148,8 +148,8 @@ class Stream(ShownInShort):
     def laid_out(self, layout: Layout) -> Stream:
         """Return this stream with a layout that the program states.
 
-        This adds no hop. If an operator combines two streams element by element, their layouts are
-        compared, if they are stated or follow from stated layouts.
+        This adds no hop. If an operator combines two streams element by element and both layouts
+        are known, the layouts are compared. At least one has to follow from a stated layout.
 
         Args:
             layout: has the stream's number of tiles, with their rows and columns.
@@ -186,12 +186,12 @@ class Stream(ShownInShort):
     ) -> None:
         """State the expected tiles of the stream; functional mode compares them like outputs.
 
-        Wrong streams and outputs are reported in wiring order.
+        Wrong streams are reported in wiring order, before wrong outputs.
 
         Args:
             compute: returns an array with the dimensions of the stream, then the rows and columns
                 of a tile. If sizes are ragged, it returns nested lists with an array for each tile.
-                A tile may have no padding; then only valid rows and columns are compared.
+                If the array of a tile has no padding, only valid rows and columns are compared.
             rtol: relative tolerance, as in ``Program.expect``.
             atol: absolute tolerance, as in ``Program.expect``.
             equal_nan: a NaN is right if a NaN is expected.
@@ -366,7 +366,7 @@ def check_same_shape(operator: str, left: Stream, right: Stream) -> None:
     """Raise an error if two streams cannot be read element by element.
 
     Raises:
-        ShapeError: the ranks or two sizes differ; symbols may be equal.
+        ShapeError: the ranks differ, or two sizes that cannot be equal for any symbols.
     """
     if left.rank != right.rank or _differ(left.shape, right.shape):
         raise ShapeError(f"{operator} joins {left} and {right}: expected the same shape")
@@ -387,11 +387,11 @@ def check_orders(operator: str, inputs: tuple[Stream, ...]) -> None:
 
 
 _SHOWN: Final = 4
-"""The most tiles in a message. The last one is the first that differs, if it is further behind."""
+"""The most tiles in a message. If the first differing tile is not among them, it is shown last."""
 
 
 def unfit(layout: Layout, stream: StreamType) -> str | None:
-    """Return the difference between ``layout`` and ``stream``, None if they fit."""
+    """Return the difference between ``layout`` and ``stream``; None if they fit."""
     value: ValueType = stream.value
     shape = stream.shape
     if isinstance(value, BufferType):
@@ -417,7 +417,7 @@ def differ_text(left: Layout, right: Layout, stream: StreamType) -> str:
     first = _first_difference(left, right)
     return (
         f"{_offsets(left, first)} of {left}, and {_offsets(right, first)} of {right}: expected "
-        f"one order, such as behind Convert{_cost(left, right, stream)}"
+        f"one order, for instance from a Convert{_cost(left, right, stream)}"
     )
 
 
@@ -428,7 +428,7 @@ def _first_difference(left: Layout, right: Layout) -> int:
 
 
 def _offsets(layout: Layout, first: int) -> str:
-    """Return the offsets of the first tiles, and of tile ``first``, the first that differs."""
+    """Return the offsets of the first tiles, and of tile ``first`` if it is not among them."""
     shown = max(_SHOWN, first + 1)
     offsets = [str(tuple(offset)) for offset in layout.offsets()[:shown].tolist()]
     if len(offsets) > _SHOWN:
@@ -450,6 +450,6 @@ def _cost(left: Layout, right: Layout, stream: StreamType) -> str:
         return ""
     shape = "x".join(map(str, converter.shape))
     return (
-        f", which keeps {shape} of it in {counted(converter.tiles, 'tile')}, "
+        f" with a buffer of {counted(converter.tiles, 'tile')} for {shape} elements, "
         f"{counted(converter.bytes, 'byte')}"
     )
