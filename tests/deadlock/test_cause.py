@@ -43,7 +43,7 @@ def test_cause_names_four_units_of_a_livelock(units: int, named: str) -> None:
     assert report.deadlock is not None
     (found,) = report.deadlock["loops"]
 
-    assert found["cause"].startswith(f"{named} pass elements on and on. For 2,000 cycles no sink ")
+    assert found["cause"].startswith(f"{named} pass elements without end. For 2,000 cycles ")
     assert [unit["waits_for"] for unit in found["units"]] == [
         [f"u{(number + 1) % units}"] for number in range(units)
     ]

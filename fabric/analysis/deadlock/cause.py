@@ -16,8 +16,8 @@ _THROUGH: Final = 4
 class Stuck(NamedTuple):
     """The units that never continue."""
 
-    cores: list[list[UnitState]]  # each unit waits for the next; or a unit waits for an ended one
-    tail: list[UnitState]  # other units, which wait for a core
+    cores: list[list[UnitState]]  # waiting in a loop, or one unit that waits for an ended unit
+    tail: list[UnitState]  # other units, which wait for these
     needs: dict[int, Need]  # by the numbers of waiting units
 
 
@@ -108,7 +108,7 @@ def rotated(loop: list[UnitState]) -> list[UnitState]:
 
 
 def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
-    """Return the shallowest full channel of the loop, to deepen first; None without a full one.
+    """Return the shallowest full channel of the loop, to be deepened first; None if none is full.
 
     Source: T. Parks, Bounded Scheduling of Process Networks, 1995.
     """
@@ -118,14 +118,14 @@ def growable(state: RunState, loop: list[UnitState]) -> ChannelState | None:
 
 
 class Need(NamedTuple):
-    """The peers that could serve a waiting node: all are needed, or one if ``any_of``."""
+    """The peers that a waiting node needs: one of them if ``any_of``, otherwise all."""
 
     peers: tuple[int, ...]
     any_of: bool = False
 
 
 def blocked(needs: Mapping[int, Need], live: Iterable[int]) -> set[int]:
-    """Return the nodes of ``needs`` that can never continue, if all ``live`` nodes do.
+    """Return the nodes of ``needs`` that never continue, even if all ``live`` nodes do.
 
     A node that is in neither ``needs`` nor ``live`` has ended and serves no other node.
     """
@@ -168,7 +168,7 @@ def cores(needs: Mapping[int, Need], stuck: set[int]) -> list[list[int]]:
 
 
 def code(loop: list[UnitState], state: RunState) -> str:
-    """Return the code in ``KINDS`` of a loop."""
+    """Return the code of a loop, a key of ``KINDS``."""
     waits = [wait_of(unit) for unit in loop]
     operations = {wait.operation for wait in waits}
     if any(wait.operation is Operation.SEND and is_lost(_channel(wait, state)) for wait in waits):

@@ -105,13 +105,13 @@ def explain_livelock(state: RunState, plan: Plan, livelock: Livelock) -> Deadloc
         units=units,
         channels=[],
         cause=(
-            f"{names}{more} pass elements on and on. For {counted(livelock.cycles, 'cycle')} no "
+            f"{names}{more} pass elements without end. For {counted(livelock.cycles, 'cycle')} no "
             "sink received, no unit charged work, and no burst of the HBM completed. This is a "
             "heuristic: --livelock-cycles sets how long it waits."
         ),
         hint="An element has to leave the loop, or the loop has to end",
     )
-    # Loops at rest do not wait for the moving units, and rest in the same place in each run.
+    # Stuck loops do not wait for the moving units, and stop in the same state in each run.
     loops += [moving_loop] if moving else []
     loops += [_loop(state, core, stuck, expected) for core in stuck.cores]
     at_rest = {*readers, *(unit.number for core in stuck.cores for unit in core)}

@@ -62,7 +62,7 @@ class LoopChannel:
 
 @dataclass(frozen=True)
 class Loop:
-    """Units that wait for one another, or one unit that waits for an ended one."""
+    """Units that wait for one another, or one unit that waits for a unit that has ended."""
 
     code: str  # key of ``KINDS``
     units: list[BlockedUnit]  # each waits for the next, the last for the first
@@ -78,7 +78,7 @@ class Depth:
     option: str
     before: int
     after: int
-    rejected_cycle: int | None  # of the deadlock with one slot less; None without a deadlock
+    rejected_cycle: int | None  # of the deadlock with one slot less; None if there is none
     same_loop: bool  # the run with one slot less stops in the same loop
 
 
@@ -88,7 +88,7 @@ class Capacity:
 
     before_bytes: int
     after_bytes: int
-    rejected_cycle: int | None  # of the deadlock with one byte less; None without a deadlock
+    rejected_cycle: int | None  # of the deadlock with one byte less; None if there is none
     same_loop: bool
 
 
@@ -102,7 +102,7 @@ class Front:
     file: str
     line: int
     count: int
-    rejected_cycle: int | None  # of the deadlock with one element less; None without a deadlock
+    rejected_cycle: int | None  # of the deadlock with one element less; None if there is none
     same_loop: bool
     statement: str = ""  # the user's corrected line; empty if the line is not a single call
 
@@ -124,12 +124,12 @@ INTERRUPTED: Final = "the search for a remedy was interrupted"
 
 @dataclass(frozen=True)
 class Remedy:
-    """Changes with which the program completes, all together."""
+    """Changes that, all together, let the program complete."""
 
     depths: list[Depth] = field(default_factory=list)
     capacity: Capacity | None = None
     cycles: int | None = None  # of a full run with the changes; None if no run completed
-    irreducible: bool = False  # no number can be lowered by one with the other numbers kept
+    irreducible: bool = False  # no number can be lowered by one while the others stay
     trials: int = 0
     why_not: str = ""  # why no remedy was found, or why its numbers may be larger than needed
     initial: list[Front] = field(default_factory=list)
@@ -153,7 +153,7 @@ class DeadlockReport(Result):
 
     Attributes:
         code, kind: of the first loop.
-        cycle: when the last of the waiting units stopped.
+        cycle: in which the last waiting unit stopped.
     """
 
     schema: int

@@ -11,7 +11,7 @@ from fabric.timing.machine.machine import Machine
 LIVELOCK_CYCLES: Final = 10_000_000
 
 _LOOKS: Final = 10
-"""Checks for progress in ``LIVELOCK_CYCLES``."""
+"""Number of checks for progress in ``LIVELOCK_CYCLES``."""
 
 
 class Circling(NamedTuple):
@@ -30,7 +30,7 @@ class Livelock(NamedTuple):
 
 
 class LivelockWatch:
-    """Stops a run in which the clock advances for long without progress.
+    """Stops a run in which the clock advances for a long time without progress.
 
     Progress is a sink that receives, a unit that charges work, or a completed HBM burst.
     """

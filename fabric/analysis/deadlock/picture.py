@@ -99,6 +99,6 @@ def write_files(folder: Path, report: DeadlockReport) -> list[str]:
     for name, text in texts.items():
         try:
             write_whole(folder / name, text())
-        except OSError as error:  # also of Graphviz, which reads temporary files
+        except OSError as error:  # Graphviz reads temporary files, too
             failed.append(f"{folder / name} could not be written: {error.strerror}")
     return failed

@@ -1,10 +1,10 @@
 """Changes with which a stuck program completes: found in a record, checked by running again.
 
-The program runs once with unbounded channels. If it is stuck even so, units that wait for on-chip
+The program runs once with unbounded channels. If it is still stuck, units that wait for on-chip
 capacity get all that they need, and a loop without an element in flight gets an initial element.
 The record of the run that completes yields depths. The program runs again with these depths from
-cycle 0, and with each number lowered by one. A merge or a limited memory may order events in
-another way than the record: if a run is stuck, a full channel of every loop is deepened.
+cycle 0, and with each number lowered by one. A merge or a limited memory may order events
+differently from the record. If such a run is stuck, a full channel of every loop is deepened.
 
 Source: T. Parks, Bounded Scheduling of Process Networks, 1995; growth in every loop: M. Geilen and
 T. Basten, Requirements on the Execution of Kahn Process Networks, 2003.
@@ -45,8 +45,8 @@ def find_remedy(
 ) -> Remedy:
     """Search for changes with which the program completes.
 
-    ``loops``: the units of each loop that is stuck. ``effort``: elements that all runs may deliver
-    together; None for no limit on a run with unbounded channels, and the default for all others.
+    ``loops``: the units of each stuck loop. ``effort``: elements that all runs together may
+    deliver. With None, the first unbounded run has no limit, and the others have the default.
     ``takes_channel_depth``: ``-p channel_depth=N`` sets the depth of all channels.
     """
     search = Search(plan, depths, hops, effort)
@@ -172,7 +172,7 @@ def _next_change(search: Search, change: Change, outcome: TrialOutcome) -> Chang
 
 
 def _with_limit(search: Search, change: Change) -> Change:
-    """Replace unlimited memory with the given capacity if it is enough, or with the most held."""
+    """Limit unlimited memory to the given capacity, or to the least without waits for it."""
     given_bytes = search.unchanged.capacity_bytes
     if given_bytes is None or change.capacity_bytes is not None:
         return change
@@ -184,7 +184,7 @@ def _with_limit(search: Search, change: Change) -> Change:
 
 
 def _lower(search: Search, change: Change) -> tuple[Change, bool]:
-    """Lower each number by runs, with all others kept; False if the effort ran out first.
+    """Lower each number by trial runs while all others stay; False if the effort ran out first.
 
     Deeper channels never stop a network of blocking reads, so bisection is exact. With a merge or a
     limited on-chip memory, a smaller number may suffice although the next one does not.
@@ -208,7 +208,7 @@ def _lower(search: Search, change: Change) -> tuple[Change, bool]:
 
 
 def _numbers(search: Search, change: Change) -> Iterator[tuple[int, int, str | Feedback | None]]:
-    """Yield for each number one that is too small, the present one, and its channel or feedback."""
+    """Yield a value that is too small, the present value, and the channel or feedback."""
     given_bytes, needed_bytes = _capacities(search, change)
     if given_bytes != needed_bytes:
         yield given_bytes, needed_bytes, None
@@ -227,7 +227,7 @@ def _with_number(change: Change, key: str | Feedback | None, number: int) -> Cha
 
 
 def _every_channel(search: Search, takes_channel_depth: bool) -> EveryChannel | None:
-    """Double the depth of all channels without their own until the program completes."""
+    """Double the depth of channels without a depth of their own until the program completes."""
     search.left = EFFORT_ELEMENTS
     program = search.plan.program
     own = search.depths.keys() | program.depths.keys()

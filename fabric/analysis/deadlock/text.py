@@ -40,7 +40,7 @@ Part = TypeVar("Part")
 
 
 def _folded(parts: Sequence[Part], most: int, more: Callable[[int], Part]) -> list[Part]:
-    """Return ``most`` parts, and ``more`` with the number of the parts left out, if any."""
+    """Return at most ``most`` parts, and ``more(count)`` if ``count`` parts are left out."""
     rest = len(parts) - most
     return [*parts[:most], more(rest)] if rest > 0 else list(parts)
 
@@ -75,10 +75,10 @@ def with_summary(report: DeadlockReport) -> DeadlockReport:
 
 
 def report_lines(report: DeadlockReport, columns: int | None = None) -> list[str]:
-    """Return the report in lines of ASCII; the first is the verdict, which is not broken.
+    """Return the report in lines of ASCII; the first is the verdict, which is not wrapped.
 
-    Without ``columns``, lines are not broken, and ``LINES`` lines are returned at most. The last
-    events are left out first.
+    Without ``columns``, sentences are wrapped at 100 characters, tables are not wrapped, and
+    at most ``LINES`` lines are returned. The last events are left out first.
     """
     with_events = len([*_parts(report, None, with_events=True)]) <= LINES
     lines = [*_parts(report, columns, with_events=with_events)]
@@ -331,5 +331,5 @@ def _behind(report: DeadlockReport, columns: int | None) -> list[str]:
     names = [group[0].unit + (f" (x {len(group):,})" if len(group) > 1 else "") for group in groups]
     left_out = sum(len(group) for group in groups[_NAMES:])
     names = _folded(names, _NAMES, lambda _: f"{left_out:,} more")
-    behind = f"behind it: {', '.join(names)}; " if names else ""
+    behind = f"behind: {', '.join(names)}; " if names else ""
     return _wrapped(f"{behind}finished: {report.finished:,}", 2, columns, indent="  ")

@@ -32,7 +32,7 @@ _CHECK_CYCLES: Final = 100_000
 
 _IDLE_CHECK_CYCLES: Final = 10_000
 _IDLE_ELEMENTS: Final = 20_000
-"""Elements that may pass in a loop with initial elements before one reaches a sink or the HBM."""
+"""Elements that a run with initial elements may deliver while none reaches a sink or the HBM."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Search:
     def __init__(
         self, plan: Plan, depths: Mapping[str, int], hops: Mapping[str, Hop], effort: int | None
     ) -> None:
-        """``effort``: of all runs; None for the default, without a limit on an unbounded run."""
+        """``effort``: elements of all runs, as ``find_remedy`` explains."""
         self.left = EFFORT_ELEMENTS if effort is None else effort
         self.plan: Final = plan
         self.trials = 0

@@ -34,7 +34,7 @@ class Box:
     title: str
     count: int
     operator: str
-    kind: str  # of the unit, and the colour of a box without shares; empty for a white box
+    kind: str  # of the unit; the colour if there are no shares; empty for a white box
     place: str
     shares: Shares | None  # the mean over the units; None without a finished run
     copies: bool = False  # a Broadcast

@@ -1,7 +1,7 @@
 """Floor plans by METIS, which halves the units recursively, and annealing.
 
-Each cut halves a rectangle of sites along its longer side, and the units so that few bytes cross.
-Then each unit gets the nearest allowed site.
+Each step cuts the longer side of a rectangle of sites in half, and divides the units between both
+halves so that few bytes cross. At the end, each unit gets the nearest allowed site.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOVES_OF_ROUNDS: Final = 3_000_000
 _STAGES: Final = 120
 
 _HOPS: Final = 4
-"""The first temperature, in mean net bytes times hops."""
+"""The first temperature is this number of hops times the mean bytes of a net."""
 
 _COOLEST: Final = 1e-2
 """The last temperature, as a fraction of the first one."""

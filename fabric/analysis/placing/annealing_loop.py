@@ -14,7 +14,7 @@ from fabric.timing.engine.tables import Counters, Row, Table
 QUANTILE_BITS = 12  # there are 2 ** QUANTILE_BITS quantiles
 
 QUANTILE_UNIT_BITS = 16
-"""Quantiles come in fractions of 2 ** QUANTILE_UNIT_BITS."""
+"""The unit of quantiles is 1 / 2 ** QUANTILE_UNIT_BITS."""
 
 _MULTIPLIER = 6364136223846793005
 _INCREMENT = 1442695040888963407
@@ -47,7 +47,7 @@ class MeshLink(Row):
 
 
 class Annealing(Row):
-    """The mesh, the cost, and the state of the random numbers, after Knuth's MMIX."""
+    """The mesh, the cost, and the state of the random numbers (Knuth's MMIX generator)."""
 
     random: int
     columns: int
@@ -152,7 +152,7 @@ def is_edge(state: Annealing, site: int) -> bool:
 
 
 def drawn_site(w: Placing, unit: PlacedUnit, reach: int) -> int:
-    """Return a random site near a unit, or next to a unit with the same net; -1 if outside."""
+    """Return a random site near a unit, or next to a unit with the same net; -1 if off the mesh."""
     state = w.state
     centre = unit.slot // state.slots_per_site
     count = unit.end_net - unit.first_net

@@ -2,8 +2,8 @@
 
 The bound. Let a site hold K units. A net of n units is on at least ceil(n / K) sites, and a net on
 s sites takes at least s - 1 links of one hop or more. At most K - 1 partners of a unit share its
-site. Its nets to the other partners take a link: at least the nets with the fewest bytes. A net of
-two units is counted once at each unit, and the sum is halved.
+site. Its nets to the other partners take a link, and have at least the bytes of its smallest
+nets. A net of two units is counted at both units, so the sum is halved.
 
 The worst link. A unit's bytes to units on other sites leave over at most four links, so one link
 has at least a fourth of the bytes. Each net to another site leaves over one link or more, so one
@@ -71,7 +71,7 @@ def _farther(star: Counter[int], units_per_site: int) -> list[int]:
 
 
 _Row: TypeAlias = tuple[Sequence[tuple[int, float]], float, float]
-"""Columns with their factors, and the least and the most of their weighted sum."""
+"""Columns with their factors, and the least and the greatest value of their weighted sum."""
 
 
 def exact(floor: Floor, known_bytes: int) -> tuple[list[int] | None, int]:

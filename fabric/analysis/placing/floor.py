@@ -51,7 +51,7 @@ class Net:
 
 @dataclass(frozen=True)
 class Netlist:
-    """A program for a floor plan; nets are between different units."""
+    """The units of a program, and the nets between different units."""
 
     program: str
     units: tuple[Unit, ...]

@@ -48,7 +48,7 @@ def place(
         sizes: numbers for symbols by name, like ``check --set``; the mean over its groups for a
             ragged symbol. They override the program's sizes.
         seed: of the random numbers; equal seeds give equal plans.
-        exactly: search a cheapest plan, for at most 30 units.
+        exactly: search for a cheapest plan, for at most 30 units.
         notify: called with a line of progress.
 
     Raises:

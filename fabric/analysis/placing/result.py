@@ -39,7 +39,7 @@ class FloorPlan(Result):
         method: ``annealed`` or ``exact``.
         proven: no plan is cheaper.
         random_cost_bytes: mean cost of random plans that keep the rules; None if none was drawn.
-        lower_bound: at most the cost of any plan, in each part.
+        lower_bound: lower bounds of both parts of the cost of any plan.
         lower_bound_bytes: bound of the whole cost, from ``lower_bound`` or an exact search.
         unknown_channels: channels with data-dependent bytes; unknown sizes count as 1.
         worst: the link with most bytes, weighed; None if all links are empty.

@@ -31,7 +31,7 @@ class Area:
     """
 
     cause: str  # small_memory, memory, slot, link, bfloat16_flop or another key of ``[area]``
-    amount: int | None  # with means of data-dependent sizes; None for links of unlimited width
+    amount: int | None  # from means of data-dependent sizes; None for links of unlimited width
     unit: str  # bytes, bytes/cycle or FLOPs/cycle
     low_mm2: float | None
     high_mm2: float | None
@@ -67,8 +67,8 @@ def least_sized(
 ) -> Mapping[str, float]:
     """Return lower bounds of the fields of ``sized`` for any run with these depths, by field.
 
-    Proof. Sizes that are not certain are at least 0, and an expression of sums, products and
-    rounding up is least if they are 0. So the bytes of slots and memory units are lower bounds. A
+    Proof. Uncertain sizes are at least 0. An expression of sums, products and rounding up is least
+    if all uncertain sizes are 0. So the bytes of slots and memory units are lower bounds. A
     unit that may be small or large takes at least the smaller of both areas. Operations and links
     depend on the program alone.
     """
@@ -105,7 +105,7 @@ def _least(dim: Dim, totals: Totals) -> int:
 
 
 def _least_mm2(stated: AreaDescription, least_bytes: int, end: int) -> float:
-    """Return the least area of a memory unit of this size or larger, low (0) or high (1)."""
+    """Return the least area of a unit of ``least_bytes`` or more; ``end``: 0 is low, 1 high."""
     small, large = stated.small_memory_mm2_per_kib, stated.memory_mm2_per_kib
     assert small is not None
     assert large is not None

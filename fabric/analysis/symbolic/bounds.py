@@ -35,8 +35,8 @@ class KnownBefore(Result):
     Attributes:
         exact: values of fields by name.
         at_least: lower bounds of other fields by name.
-        cycles: lower bounds of the cycles: by kind of unit, and ``hbm``. ``at_least["cycles"]`` is
-            the largest.
+        cycles: a lower bound by kind of unit, and by ``hbm``; the largest is
+            ``at_least["cycles"]``.
         sized: lower bounds of ``channel_bytes`` and of areas, if depths are given.
     """
 
@@ -111,8 +111,8 @@ def _of_types(dim: Dim) -> tuple[int, bool]:
     """Return the least value of an expression of the run's sizes, and whether it is exact.
 
     Proof. The report uses the measured sizes in the same expression. Certain sizes are measured
-    unchanged; the other ones are at least 0, and an expression of sums, products and rounding up
-    is least if they are 0.
+    unchanged. Other sizes are at least 0, and an expression of sums, products and rounding up is
+    least if all other sizes are 0.
     """
     return (dim, True) if isinstance(dim, int) else (least_of(dim), False)
 
@@ -122,8 +122,8 @@ def _flops(least: list[Least], metrics: Metrics) -> tuple[int, bool]:
 
     Proof. Compute units count the function's ``flops`` for each element. A function of the library
     counts the same for a tile and for the tile's type, if the type has no symbols. Costs multiply
-    these operations with the elements. A user's function, or a function with operations that
-    depend on symbols, counts from 0.
+    these operations by the number of elements. A user's function counts as 0, and
+    so does a function whose operations depend on symbols.
     """
     flops, is_exact = 0, True
     for work, metric in zip(least, metrics.operators, strict=True):

@@ -5,8 +5,8 @@ Each function has a proof in its docstring. All proofs use the cycle rules:
 * an element that is sent in cycle t is visible in t + 1 or later, on every channel;
 * a unit's clock never goes back, and its final value is not before the end of any stream that
   its operator reads;
-* a run lasts as long as its largest final clock, and as the off-chip memory: the flat one stops
-  ``SHUTDOWN_CYCLES`` after its last client.
+* a run lasts until the largest final clock, and until the off-chip memory stops; the flat memory
+  stops ``SHUTDOWN_CYCLES`` after its last client.
 
 The bounds do not depend on depths: a full channel delays a unit and never speeds one up.
 """
@@ -30,7 +30,7 @@ from fabric.timing.memories.flat import SHUTDOWN_CYCLES
 
 
 class Bound(NamedTuple):
-    """A lower bound of a run's cycles, by ``what``: the name of an operator, or ``hbm``."""
+    """A lower bound of a run's cycles; it follows from ``what``, an operator's name or ``hbm``."""
 
     cycles: int
     what: str
@@ -78,16 +78,17 @@ def earliest(graph: Graph, least: Sequence[Least], totals: Totals) -> tuple[list
     sends the padding later: its line is level from there.
 
     *Last.* The last element is sent ``cycles`` after the begin, and ``last_cycles`` after the last
-    element of each input in ``closing`` is visible. If the producer has that stream in ``late`` and
-    does not deal, the last element is sent in the producer's last cycle; if its elements are
-    counted, it is sent on the producer's line. An operator that ``holds`` its last element sends it
-    after the inputs in ``sees`` have ended.
+    element of each input in ``closing`` is visible. That element is sent on the producer's line,
+    but not before the producer's last cycle if the producer has the stream in ``late`` and does
+    not deal. An operator that ``holds`` its last element sends it after the inputs in ``sees`` have
+    ended.
 
     *Dealt.* An operator that deals elements to its outputs sends the last one to one of the
     outputs. A reader that waits for the last element of all these outputs has waited for that
     element, and for the work on its way. The output is unknown, so the shortest way counts. If an
     output has one element only, it is the first one, too, and all work that begins with it comes
-    after it. Inputs that may be empty count as well: on the way of a dealt element they carry one.
+    after it. Inputs that may be empty count as well: a dealt element on its way shows that they are
+    not.
 
     *Shared.* If m streams have n elements together, the longest stream has n / m elements or more,
     and an operator does its work for each element. A reader that waits for the results of all
@@ -206,11 +207,11 @@ def least_rests(plan: Plan, graph: Graph, least: Sequence[Least]) -> list[int]:
 
     Proof, against the order of the streams. Let an operator send the last element of an output in
     cycle t. The reader sees it in t + 1 + ``delay_cycles`` or later. If the last element that the
-    reader sends waits for it, ``last_cycles`` or more pass in between, and the same proof holds
-    from there. Of several outputs, the slowest counts. If elements are dealt, the last one went to
-    an unknown output, and the fastest counts. The operator's outputs end in t or later, and so do
-    the outputs of a reader that sees this end first. If the operator or one of its readers is a
-    client of the off-chip memory, the memory runs for ``SHUTDOWN_CYCLES`` after that.
+    reader sends waits for that element, ``last_cycles`` or more pass in between, and the same
+    proof holds from there. Of several outputs, the slowest counts. If elements are dealt, the last
+    one went to an unknown output, and the fastest counts. The operator's outputs end in t or later,
+    and so do the outputs of a reader that sees this end first. If the operator or one of its
+    readers is a client of the off-chip memory, the memory runs for ``SHUTDOWN_CYCLES`` after that.
     """
     is_flat = type(plan.program.hardware.hbm) is FlatDescription
     rests = [0] * len(least)
@@ -272,10 +273,9 @@ class After(NamedTuple):
 
 
 Dealt: TypeAlias = dict[tuple[int, int], After]
-"""Least cycles after the last element that a dealing operator sends to an output.
+"""Least cycles after the last element of a dealing operator at an output, by both numbers.
 
-The key is the operator's number and the output. A shared total has a negative number, -1 for
-the first, as if it were a dealing operator.
+A shared total counts as a dealing operator with a negative number: -1 for the first total.
 """
 
 
@@ -319,7 +319,7 @@ def _sent(edge: Edge, front: Least, dealt: Sequence[Dealt]) -> Dealt:
 
 
 def _shared_cycles(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple[int, int], int]]:
-    """Yield an operator's ``cycles`` for the largest part of a shared total."""
+    """Yield an operator's ``cycles`` for each part of a shared total, if it is the longest."""
     terms = dict(cycles.terms) if isinstance(cycles, Expression) else {}
     number = terms.pop(frozenset(), 0)
     if any(factor < 0 for factor in terms.values()):
@@ -333,9 +333,9 @@ def _shared_cycles(cycles: Dim, shares: Sequence[Share]) -> Iterator[tuple[tuple
 def replace_dealers(
     mine: Dealt, least: Sequence[Least], dealt: Sequence[Dealt], shares: Sequence[Share]
 ) -> list[tuple[int, int]]:
-    """Replace dealers with all their outputs in ``mine`` by the entries that they wait for.
+    """Replace each dealer with all its outputs in ``mine`` by the entries that it waits for.
 
-    Returns the replaced dealers with the least cycles after their last element.
+    Returns the replaced dealers, and the least cycles after the last element of each.
     """
     whole: list[tuple[int, int]] = []
     while True:
@@ -374,14 +374,14 @@ def shared_memory(
 
     Proof. Take any cycle ``start``, and any number of cycles ``rest`` before the end of the run.
     Bursts that are issued from ``start`` on and complete ``rest`` before the end take
-    ``least_shared_cycles`` of all their requests; other traffic only lengthens the queue. These
-    cycles, ``start`` and ``rest`` together are at most the run, for each start and rest.
+    ``least_shared_cycles`` of all their requests; other traffic only lengthens the queue. The sum
+    of these cycles, ``start`` and ``rest`` is a lower bound of the run, for each start and rest.
 
     A client issues no burst before its ``begin``, and its last one completes its own ``rest``
-    before the end or earlier. It has one burst at a time. So between its begin and ``start`` it
-    issues one burst, one more per ``burst_cycles``, and the bursts that the memory fetches ahead.
-    The same number of bursts, without those fetched ahead, completes between ``rest`` before the
-    end and the client's own last one. All other bursts of the client lie between both.
+    before the end or earlier. It has one burst at a time. Between its begin and ``start`` it
+    issues at most one burst, one more per ``burst_cycles``, and the bursts that the memory fetches
+    ahead. At most the same number, without those fetched ahead, completes between ``rest`` before
+    the end and the client's own last burst. All other bursts lie in between.
     """
     memory = plan.program.hardware.hbm
     clients = list(_clients(plan, least, totals, begins, rests))
@@ -416,7 +416,7 @@ def _clients(
 ) -> Iterator[_Client]:
     """Yield the clients with a known number of requests.
 
-    Clients with a known total only are joined to one client for reads and one for writes.
+    Clients of which only the total is known are joined: one client reads, and one writes.
     """
     shared: dict[bool, list[tuple[Expression, int, int]]] = {False: [], True: []}
     for node, work, begin, rest in zip(plan.nodes, least, begins, rests, strict=True):
@@ -444,7 +444,7 @@ class _Windows:
     def longest(self, starts: Array, rests: Array) -> tuple[int, int, int]:
         """Return the largest bound over ``starts`` and ``rests``, with its start and rest.
 
-        One of both arrays has a single element.
+        One of the arrays has a single element.
         """
         before = self._most(starts[:, np.newaxis] - self.begins)
         after = self._most(rests[:, np.newaxis] - self.rests)

@@ -68,7 +68,7 @@ class Check:
 
     @property
     def compute_cycles(self) -> tuple[Any, ...]:
-        """Least cycles of a run by its compute units: a number, then expressions of sympy."""
+        """Lower bounds of a run's cycles by compute units: a number, then expressions of sympy."""
         return tuple(map(sympy_of, self.metrics.compute_cycles))
 
     def formulas(self, accounting: Literal["paper", "artifact"] = "paper") -> dict[str, Any]:
@@ -122,7 +122,7 @@ def check(
         data: also use the sizes from the program's lists and ``bind``.
 
     Raises:
-        ConfigurationError: no stream has such a symbol, or it has one size and a mean is given.
+        ConfigurationError: no stream has the symbol, or a mean is given for a symbol with one size.
         ProgramError: the program is not complete.
     """
     plan = elaborate(program)
@@ -253,7 +253,7 @@ def _shallow(plan: Plan) -> Iterator[str]:
 
 
 def _unrolled(plan: Plan) -> Iterator[str]:
-    """Find loops that are wired unit by unit: each unit of a family waits for the one before.
+    """Find families that should be loops: each unit of such a family waits for the unit before.
 
     Streams from later to earlier operators close loops and do not count.
     """
@@ -331,13 +331,13 @@ def _needless(plan: Plan) -> Iterator[str]:
 
 
 _REQUESTS: Final = 1024
-"""The first requests of a stream, which are examined."""
+"""Number of examined requests at the start of each stream."""
 
 _FEW: Final = 4
-"""A stream with this many requests per channel has to use one in this many channels."""
+"""Warn if a stream of this many requests per channel uses less than 1 in this many channels."""
 
 _SLOW: Final = 2
-"""Warn if one bank takes this many times the cycles of all requests."""
+"""Warn if opening one bank's rows takes more than this many times the cycles of all requests."""
 
 
 class Crowded:
@@ -363,7 +363,7 @@ class Crowded:
         return self._few_channels(requests) or self._one_bank(requests)
 
     def together(self) -> Iterator[str]:
-        """Yield an advice if most streams begin in different rows of one bank."""
+        """Yield advice if most streams begin in different rows of one bank."""
         starts = {
             (int(channels[0]), int(banks[0]), int(rows[0]))
             for channels, banks, rows in self._requests.values()

@@ -21,14 +21,14 @@ _NUMBERS_IN_NAMES: Final = re.compile(r"(?<=_)\d+|\[\d+\]")
 
 
 def alike(plan: Plan) -> list[tuple[Node, ...]]:
-    """Return the nodes of ``plan`` in families of one kind, with one type at each port."""
+    """Return families of nodes with equal operators, lines, parameters and sets of port types."""
     return _grouped(plan, _signature)
 
 
 def folded(plan: Plan, most: int) -> list[tuple[Node, ...]]:
-    """Return the groups of ``alike``; coarser groups if there are more than ``most``.
+    """Return the families of ``alike``, or coarser groups if there are more than ``most``.
 
-    The first coarser level ignores parameters and types, the last one has a group for each kind.
+    The coarser groups ignore parameters and types. The coarsest are the kinds of operators.
     """
     groups = alike(plan)
     if len(groups) > most:

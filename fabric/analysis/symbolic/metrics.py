@@ -73,7 +73,7 @@ class Metrics(NamedTuple):
 
     @property
     def compute_cycles(self) -> tuple[Dim, ...]:
-        """Lower bounds of the run by compute units: the largest number, then expressions."""
+        """Lower bounds of a run's cycles by compute units: the largest number, then expressions."""
         bounds = dict.fromkeys(operator.compute_cycles for operator in self.operators)
         most = max((bound for bound in bounds if isinstance(bound, int)), default=0)
         return (most, *[bound for bound in bounds if not isinstance(bound, int)])

@@ -1,6 +1,6 @@
 """The least work of each operator of a program, for the sizes that are certain.
 
-Certain sizes are bound by the program (``Program.bind``). A run warns if it measures another one.
+Certain sizes are bound by the program (``Program.bind``). A run warns if it measures another size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fabric.timing.compiled.likeness import Likeness
 
 
 def certain_sizes(plan: Plan) -> dict[Symbol, Size]:
-    """Return the sizes that the program binds and a run can measure, and their consequences.
+    """Return the sizes that the program binds and a run can measure, and sizes that follow.
 
     A run measures a symbol by the elements of a channel if all other dimensions have sizes and
     are not 0. Products of ragged symbols are left out: the mean of a product is not the product of
@@ -73,8 +73,8 @@ class Facts(NamedTuple):
 class Certain:
     """Types of streams with the sizes that are certain.
 
-    A mean over ragged groups counts the elements of a stream with one ragged dimension. It is not
-    the size of a tile or a buffer: these are routed one by one and differ in size. Symbols for
+    A mean over ragged groups gives the elements of a stream with one ragged dimension. It is not
+    the size of a tile or a buffer: these are routed one by one and differ in size, so symbols for
     their sizes stay.
     """
 
@@ -189,10 +189,10 @@ def graph_of(plan: Plan) -> Graph:
 
 
 class Least(NamedTuple):
-    """The least work of one operator, in the terms of ``Work``. Unknown is 0, or no port."""
+    """The least work of one operator, in the terms of ``Work``; unknown work is 0."""
 
     known: bool = False
-    starts_with: NEEDS = "none"  # inputs of its first element; none if an empty group may be first
+    starts_with: NEEDS = "none"  # inputs that its first element needs; none if a group may be empty
     cycles: int = 0
     first_cycles: int = 0
     last_cycles: int = 0
@@ -219,8 +219,8 @@ class Least(NamedTuple):
 def leasts(plan: Plan, graph: Graph, certain: Certain, likeness: Likeness) -> list[Least]:
     """Return the least work of each operator of ``plan``, in node order.
 
-    The elements of a stream are taken from operators that state their ``work``, if all their
-    producers do. A feedback's type is a promise, not inferred: it is used if it promises no number.
+    The work of an operator is known if it and all operators in front of it state their ``work``.
+    A feedback's type is a promise and not inferred, so only types that promise no number are used.
     """
     declared = _Declared(plan, likeness, certain.totals)
     open_promises = _open_promises(plan)
@@ -381,7 +381,7 @@ def _nonempty(ports: Collection[int] | None, facts: Sequence[Facts]) -> tuple[in
 
 
 def _is_regular(work: Work, inputs: Sequence[Facts]) -> bool:
-    """Return whether all inputs that the first element may come from are regular."""
+    """Return whether all inputs from which the first element may come are regular."""
     nonempty = [facts for facts in inputs if work.needs == "all" or facts.type.shape[0] != 0]
     return all(facts.is_regular for facts in (nonempty or inputs))
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-# Any: rows are what the database gives.
+# Any: values of rows.
 from typing import Any, Final, TypeVar
 
 import duckdb
@@ -35,12 +35,12 @@ _OPTIONS: Final = "COMPRESSION zstd, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 1
 """Columns of many values, such as cycles, are stored as differences: a quarter of the bytes."""
 
 _MOST_ROWS: Final = 1 << 26
-"""Limit on rows: run lengths let a small file claim any number."""
+"""Limit on rows: with run-length encoding, a small file can claim any number."""
 
 
 @contextmanager
 def plain(path: Path) -> Iterator[Path]:
-    """Yield a plain path that leads to ``path`` inside the block."""
+    """Yield a path without special characters that leads to ``path`` inside the block."""
     absolute = path.absolute()
     if _PLAIN.fullmatch(str(absolute)):
         yield absolute
@@ -71,7 +71,7 @@ def literal(text: object) -> str:
 
 
 class Connection:
-    """A connection to a database in memory, or one more to the same database."""
+    """A connection to a new database in memory; ``cursor`` returns another one to it."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._connection: Final = connection or shielded(

@@ -94,11 +94,11 @@ class Trace(RecordedRun, Shown):
             off_chip.
         status: the end of the run; ``killed`` if none was recorded.
         outcome: the status, and whether the outputs are right.
-        failed: it did not complete, or its outputs are wrong.
+        failed: the run did not complete, or its outputs are wrong.
         cycles: of the run; the last recorded cycle of a killed run.
         problems: sentences about missing rows and files, and about a repeated run.
         has_state: the last waits of units, and the awaited elements, are recorded.
-        window: first traced cycle, and the cycle after the last one.
+        window: the first traced cycle, and the cycle after the last traced one.
         hbm: counters of the off-chip memory in the whole run; None if its model has no counters,
             or if the end was not recorded.
 
@@ -166,7 +166,7 @@ class Trace(RecordedRun, Shown):
         """Return why units could never continue; None if all could.
 
         If the run was repeated with deeper channels, a trace opened with ``first=True`` explains
-        the first run. The remedy is the run's own, if it found one.
+        the first run. The remedy is the one that the run found, if any.
         """
         from fabric.analysis.trace.analysis.moment import deadlock_of
 
@@ -185,7 +185,7 @@ class Trace(RecordedRun, Shown):
 
     @checked
     def diff(self, other: Trace) -> TraceDiff:
-        """Return the first difference from ``other``, and the units that are slower there.
+        """Return the first difference from ``other``, and the units that are slower in it.
 
         Units and channels are matched by name.
         """
@@ -277,8 +277,8 @@ def open_trace(run: Path | str, *, first: bool = False) -> Trace:
 
     Args:
         run: the run's folder, or the folder of the trace in it.
-        first: for a run that stopped and was repeated with deeper channels, open the stopped run;
-            otherwise the repeated one, which the run's report describes.
+        first: open the stopped run, if it was repeated with deeper channels. By default the
+            repeated run is opened, which the run's report describes.
 
     Raises:
         ConfigurationError: the folder has no readable trace.

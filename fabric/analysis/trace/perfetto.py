@@ -78,7 +78,7 @@ class _Writer:
         return packet.track_event
 
     def slice(self, track: int, start: int, end: int, name: str) -> Any:
-        """Write both ends; return the first, or None for an empty slice."""
+        """Write the begin and the end; return the begin, or None for an empty slice."""
         if start >= end:
             return None
         begin = self.event(start, track, TrackEvent.TYPE_SLICE_BEGIN)

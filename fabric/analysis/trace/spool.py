@@ -125,7 +125,7 @@ class Spool(Keeper):
             first, _ = self._options.window or (0, 0)
             self.places += int(np.count_nonzero(rows["cycle"] >= first))
         if self._window is not None:
-            # After the rows: a killed run has all rows of the channels in it.
+            # Written after the rows, so that a killed run has all rows of the channels in it.
             self.write("window", self._window.known())
 
     def _attempt(self, what: str, write: Callable[[], None]) -> None:

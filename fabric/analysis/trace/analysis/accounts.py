@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-# Any: the columns are fields of one type among others.
+# Any: keyword arguments of several types.
 from typing import Any, Final
 
 from fabric.analysis.trace.analysis.critical import (
@@ -57,7 +57,7 @@ class ChannelWait:
 
 @dataclass(frozen=True)
 class StalledUnit:
-    """A unit's cycles by cause. They sum to the cycles accounted for, without ``links_cycles``."""
+    """A unit's cycles by cause. All but ``links_cycles`` sum to the cycles of the account."""
 
     number: int
     name: str
@@ -80,7 +80,7 @@ class StalledUnit:
 
     @property
     def memory_wait(self) -> str:
-        """``for HBM``, or another memory, if the unit waited longer for it than at a channel."""
+        """``for HBM`` or another memory, if its wait was longer than any channel's; else empty."""
         cause = max(MEMORIES, key=lambda memory: int(getattr(self, memory.column)))
         at_channel = self.mostly.cycles if self.mostly else 0
         return f"for {cause.label}" if getattr(self, cause.column) > at_channel else ""
@@ -134,7 +134,7 @@ class Accounts:
         return cycles_by_root(self.path)
 
     def ranked(self) -> list[StalledUnit]:
-        """Return the units: on the critical path, then the most stalled, then idle ones."""
+        """Return units on the critical path first, then the most stalled, inactive ones last."""
         share = summed((root.unit, cycles) for root, cycles in self.on_path().items())
 
         def key(unit: StalledUnit) -> tuple[bool, int, int, int]:
@@ -156,7 +156,7 @@ class Accounts:
 
     @cached_property
     def tried(self) -> list[int]:
-        """Families, by their first units, that may gain: on the path, in roots, or at work."""
+        """First units of the families with most of the path, of caused waits, or of work."""
         first = self.names.first
         rankings = [
             summed((first[root.unit], cycles) for root, cycles in roots.items() if root.unit >= 0)

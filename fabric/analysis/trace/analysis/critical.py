@@ -129,7 +129,7 @@ class WaitRoot:
 
 @dataclass(frozen=True)
 class PathStep:
-    """A stretch of the path, without the cycle ``end_cycle``."""
+    """A stretch of the path; ``end_cycle`` is the cycle after it."""
 
     start_cycle: int
     end_cycle: int
@@ -144,7 +144,7 @@ class PathShare:
 
 @dataclass(frozen=True)
 class Phase:
-    """Tenths of the run with the same largest root; ``share`` is from 0 to 1."""
+    """Tenths of the run with one largest root; ``share``: its part of the path there, 0 to 1."""
 
     start_cycle: int
     end_cycle: int
@@ -154,7 +154,7 @@ class Phase:
 
 @dataclass(frozen=True, repr=False)
 class CriticalPath(Result):
-    """The chain of work and waits that decides when a run ends, with each cycle once."""
+    """The chain of work and waits that decides when a run ends. It has each cycle once."""
 
     cycles: int  # of the path: all traced cycles
     steps: tuple[PathStep, ...] = field(repr=False)  # earliest first, without a gap

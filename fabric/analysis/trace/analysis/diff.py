@@ -15,7 +15,7 @@ from fabric.messages.place import Place
 from fabric.messages.text import counted
 
 COMPARED: Final = tuple(cause for cause in SHOWN if cause is not Cause.IDLE)
-"""Causes with compared cycles, without idle: a unit that ends later is idle for less."""
+"""Causes whose cycles are compared. Idle is not: a unit that ends later is idle for less."""
 
 _ENDS: Final = {(True, False): "not in B", (False, True): "not in A", (False, False): "in neither"}
 

@@ -100,8 +100,8 @@ def state_in(trace: RecordedRun, cycle: int | None = None) -> RunState:
     """Return the state of the run in ``cycle`` of the virtual time; None for the last state.
 
     All events with a stamp up to ``cycle`` have happened. The work of a busy unit counts up to
-    ``cycle``. The clock of a waiting unit is the cycle in which the wait began, and a wait counts
-    in its unit and channel once it is over. So every clock is the sum of its counters.
+    ``cycle``. The clock of a waiting unit is the cycle in which the wait began. A wait counts in
+    its unit and channel once it is over. So every clock is the sum of its counters.
 
     A burst has moved its bytes once the HBM has answered. Bytes of a burst without an answer count
     from the run's last cycle on. An element sent to an operator that has ended is dequeued when it
@@ -202,7 +202,7 @@ class UnitMoment:
     cause: Cause | None  # of the activity; None if the unit was not traced
     awaits: str | None = None  # another unit or a memory; None if the unit does not wait
     since_cycle: int | None = None
-    until_cycle: int | None = None  # after the activity; None at the end of the run
+    until_cycle: int | None = None  # after the activity; None if the run ends first
     ended: bool | None = None  # whether the operator of an idle unit had ended
 
     @property

@@ -38,7 +38,7 @@ def port_bytes(memory: OffChipDescription | None) -> int | None:
 
 
 def rate_text(bytes_per_cycle: float) -> str:
-    """Return ``1,024 bytes``."""
+    """Return a text such as ``1,024 bytes``."""
     return f"{bytes_per_cycle:,.1f}".removesuffix(".0") + " bytes"
 
 

@@ -4,7 +4,7 @@ In a cycle, a unit may wait for a peer that also waits. The chain of waits in th
 its root: a unit that works, or a memory that moves data. Chains are finite, since a peer's wait
 ends at least a hop (one cycle or more) before the wait for that peer. Cycles in which an element or
 a credit was in flight are charged to the hops, to the network if shared links delayed it, or to the
-producer if it sent the element with a later visibility.
+producer if it delayed the visibility of the element.
 
 A wait that had not ended when the run stopped may lead into a loop, or to a unit that has ended:
 these cycles are charged to open waits.
@@ -37,7 +37,7 @@ OPEN: Final = Root("open", -1)
 
 
 class Roots:
-    """The root of each unit at each cycle: itself while it works, else the end of its waits."""
+    """The root of each unit in each cycle: the unit while it works, else the end of its chain."""
 
     def __init__(self, timelines: Timelines) -> None:
         self._timelines: Final = timelines
@@ -145,7 +145,7 @@ class Roots:
 
 
 def _closing(timelines: Timelines) -> set[int]:
-    """Return one unit of each loop of open waits: the last one that began to wait.
+    """Return one unit of each loop of open waits: the unit that began to wait last.
 
     From then on all units of its loop wait.
     """

@@ -19,7 +19,7 @@ _MUCH: Final = {
     BusUse.REFRESH: 5.0,
     BusUse.IDLE: 50.0,
 }
-"""Smallest percentage of the buses' cycles that is reported."""
+"""The smallest percentages of the buses' cycles that are reported."""
 
 _LOST: Final = {BusUse.WINDOW, BusUse.CONFLICT}
 
@@ -28,7 +28,7 @@ _MANY_CONFLICTS: Final = 20
 
 @dataclass(frozen=True)
 class SlowedUnit:
-    """The requests of a unit that waited for the HBM; float cycles are averages of a request."""
+    """The requests of a unit that waited for the HBM; cycles as float are means per request."""
 
     name: str
     hbm_cycles: int
@@ -95,8 +95,8 @@ def _findings(counters: MemoryCounters) -> Iterator[str]:
     # If most requests wait for rows, a larger window would only hold more such requests.
     if BusUse.WINDOW in much and shares[BusUse.WINDOW] > shares.get(BusUse.CONFLICT, 0):
         yield (
-            "Window full: no request in it was ready, and requests waited outside, unseen. Fewer "
-            "concurrent streams or a larger window leave fewer requests outside."
+            "Window full: no request in it was ready, and the memory could not choose among those "
+            "outside. Fewer concurrent streams or a larger window leave fewer requests outside."
         )
     if BusUse.CONFLICT in much:
         yield (

@@ -64,14 +64,14 @@ class StageFigures(NamedTuple):
     line: int
     units: int
     path_cycles: int  # of the critical path, in its units or in a memory that serves them
-    headroom_cycles: int | None  # saved if it took no time; None if the run cannot be timed again
+    headroom_cycles: int | None  # saved if the family took no time; None if unknown
     off_chip_bytes: int  # moved
     on_chip_bytes: int | None  # required; None if not recorded
 
 
 @dataclass(frozen=True)
 class FoldedStalls:
-    """The account with families for units."""
+    """The account by families of units."""
 
     stages: tuple[StageFigures, ...]
     families: tuple[StalledFamily, ...]  # on the critical path first, then the most stalled

@@ -23,9 +23,9 @@ class Interval(NamedTuple):
     cause: Cause
     channel: int
     peer: int
-    until: int  # when the peer ended the wait; then the element or the credit was in flight
+    until: int  # when the peer acted; from then to ``end`` the element or credit was in flight
     late: bool  # the producer delayed visibility beyond the channel's latency
-    links: int  # the last cycles, in which shared links delayed the element
+    links: int  # number of cycles before ``end`` in which shared links delayed the element
     open: bool  # the run stopped before the wait ended; ``end`` is the run's end
 
 
@@ -35,17 +35,17 @@ class Timelines:
 
     names: list[str]
     first: int  # the first cycle of the account
-    last: int  # the cycle after the last one of the account
+    last: int  # the cycle after the account
     waits: list[list[Interval]]
-    final: list[int]  # the last cycle, in which an open wait begins
+    final: list[int]  # the last cycle of its clock; its open wait begins there
     finished: list[bool | None]  # whether the operator had ended; None if not recorded
     traced: list[bool]
 
     def stalls(self, unit: int) -> tuple[dict[Cause, int], int, tuple[int, int] | None]:
-        """Return the cycles of ``unit`` by cause, its cycles of links, and its worst channel.
+        """Return the cycles of ``unit`` by cause, the cycles of links, and the worst channel.
 
-        Cycles of links: shared links delayed an awaited element. Worst channel: the channel at
-        which the unit waited longest, and these cycles; None without a wait at a channel.
+        In cycles of links, shared links delayed an awaited element. At the worst channel the unit
+        waited longest; it comes with these cycles. It is None without a wait at a channel.
         """
         first, last = self.first, self.last
         cycles = dict.fromkeys(WAITS, 0)
@@ -102,7 +102,7 @@ class Slice(NamedTuple):
     state: Cause
     channel: int  # -1 without a channel
     open: bool = False  # a wait that lasts to the end of the run; it may have 0 cycles
-    until: int = -1  # when the peer ended the wait; otherwise -1
+    until: int = -1  # when the peer ended the wait; -1 without a peer and for an open wait
 
 
 class Level(NamedTuple):
@@ -130,7 +130,7 @@ def slices(lines: Timelines, unit: int) -> Iterator[Slice]:
 def occupancy(
     trace: RecordedRun, channels: Iterable[int] | None = None
 ) -> Iterator[tuple[int, list[Level]]]:
-    """Yield each channel's number and the changes of its number of elements."""
+    """Yield the number of each channel, and the elements that it holds after each change."""
     first, last = trace.window
     chosen = "" if channels is None else f"AND channel IN ({', '.join(map(str, channels))})"
     rows = trace.rows(

@@ -39,7 +39,7 @@ class ChannelWaits(NamedTuple):
 
 
 class WaitingUnit(NamedTuple):
-    """A unit that would wait forever for ``other``, for a slot if ``full``, else an element."""
+    """A unit that would wait forever for a slot (``full``) or an element of ``other``."""
 
     name: str
     channel: str

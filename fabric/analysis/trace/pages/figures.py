@@ -86,7 +86,7 @@ Item = TypeVar("Item")
 
 
 def edges(first: int, last: int, rows: int) -> np.ndarray:
-    """Return the edges of the run's stretches: the fewer, the more ``rows`` the page has."""
+    """Return the edges of the run's stretches; with more ``rows``, a page has fewer stretches."""
     wanted = max(_FEWEST, min(_MOST, _CELLS // max(1, rows)))
     cycles = last - first
     bins = max(1, min(wanted, cycles))
@@ -94,9 +94,9 @@ def edges(first: int, last: int, rows: int) -> np.ndarray:
 
 
 def states(trace: RecordedRun, lines: Timelines, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the longest state of each unit in each stretch, and the totals of all units.
+    """Return the longest state of each unit in each stretch, and the shares of all causes.
 
-    The first has indices into ``SHOWN``, of shape (units, stretches); the second percent of the
+    States are indices into ``SHOWN``, of shape (units, stretches). Shares are percentages of the
     cycles of all traced units, of shape (causes, stretches).
     """
     units, bins = len(lines.names), len(at) - 1
@@ -194,14 +194,13 @@ class Detail:
 
     Attributes:
         origin: the cycle from which the columns count.
-        columns: of waits, ``wait.gap`` (since the end of the last wait, or since ``origin``),
-            ``wait.cycles``, ``wait.way`` (its last cycles, in which the element or the credit was
-            in flight) and ``wait.port`` (a unit's inputs, then its outputs, then the causes of
-            ``WAITS`` without a channel); of transfers, ``transfer.gap`` (between the sends of a
-            channel),
-            ``transfer.held`` (cycles in the channel plus 1; 0 if not dequeued), ``transfer.stop``
-            (twice the level, plus 1 for a bare stop), ``transfer.send_wait`` and
-            ``transfer.receive_wait``.
+        columns: ``wait.gap``: cycles since the unit's previous wait, or since ``origin``.
+            ``wait.way``: cycles at the end in which the element or the credit was in flight.
+            ``wait.port``: inputs of the unit first, then outputs, then the causes of ``WAITS``.
+            ``transfer.gap``: cycles since the channel's previous send, or since ``origin``.
+            ``transfer.held``: cycles in the channel plus 1; 0 if not dequeued.
+            ``transfer.stop``: twice the level, plus 1 for a bare stop.
+            ``wait.cycles``, ``transfer.send_wait`` and ``transfer.receive_wait``: cycles.
     """
 
     origin: int
@@ -282,7 +281,7 @@ def _columns(
 def figures(trace: RecordedRun, accounts: Accounts) -> JsonObject:
     """Return all figures of ``trace`` except its graph and levels.
 
-    Units, channels and roots are numbers of their lists; ``mostly`` is a channel or ``for HBM``.
+    Units, channels and roots are indices into their lists. ``mostly`` is a channel or ``for HBM``.
     """
     large, small = large_gains(accounts.gains or (), accounts.cycles)
     return {
@@ -427,7 +426,7 @@ def _state(root: Root) -> int:
 
 
 def buses(trace: RecordedRun, accounts: Accounts) -> JsonObject | None:
-    """Return the shares of the data buses' cycles, with neighbours merged; None if not counted."""
+    """Return the uses of the data buses' cycles; None if not counted. Neighbours are merged."""
     counters = trace.hbm
     if counters is None or not counters.bus.total or not counters.periods:
         return None

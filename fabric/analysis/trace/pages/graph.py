@@ -38,7 +38,7 @@ def graphs(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Json
 
 
 def _loads_together(trace: RecordedRun, accounts: Accounts, stuck: set[int]) -> list[Family[int]]:
-    """Return the families of units; families of loads that follow the same units are merged.
+    """Return the families of units; families of loads with the same producers are merged.
 
     Stuck units have families of their own. The title of merged loads begins with the family of the
     unit that takes most of the critical path.

@@ -119,7 +119,7 @@ def _left_out(detail: Detail, path: dict[str, np.ndarray], stretch: int) -> Iter
     for what, owners, counts, every, which, others in (
         (
             "waits", "units", detail.waits, detail.all_waits,
-            "the critical path's and the most stalled", f"their most frequent states {held}",
+            "the critical path's and the most stalled", f"their longest states {held}",
         ),
         (
             "transfers", "channels", detail.transfers, detail.all_transfers,

@@ -31,7 +31,7 @@ _LEVEL: Final = 6
 
 
 def part(name: str, folder: Path = _FOLDER) -> str:
-    """Return the text of a file in this folder, or in another room's."""
+    """Return the text of a file in ``folder``, by default the folder of pages."""
     return (folder / name).read_text(encoding="utf-8")
 
 

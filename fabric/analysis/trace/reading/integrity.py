@@ -52,7 +52,7 @@ _SHOWN: Final = Form("VARCHAR", r"NOT regexp_matches({}, '[\p{{C}}\p{{Zl}}\p{{Zp
 
 
 class TracedMemory(msgspec.Struct, frozen=True):
-    """The off-chip memory; ``tensors``: bytes that read one once, and the numbers of readers."""
+    """The off-chip memory. ``tensors``: bytes to read a tensor once, and the units that read it."""
 
     request_bytes: _Number
     peak_bytes_per_cycle: Annotated[float, msgspec.Meta(ge=0, le=_LARGEST)]
@@ -91,14 +91,14 @@ class _Hardware(msgspec.Struct, frozen=True):
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """A route over links, or a tree of routes; ``links`` and ``channels`` are numbers."""
+    """A route or a tree of routes, by the numbers of its links and channels."""
 
     links: Annotated[tuple[_Number, ...], msgspec.Meta(min_length=1)]
     channels: Annotated[tuple[_Number, ...], msgspec.Meta(min_length=1)]
 
 
 class SharedLinks(msgspec.Struct, frozen=True):
-    """Links that channels share, in bytes a cycle; each channel is in at most one flow."""
+    """Links that channels share; capacities are bytes a cycle. A channel is in one flow or none."""
 
     capacities: tuple[Annotated[int, msgspec.Meta(ge=1, le=1 << 20)], ...] = ()
     flows: tuple[Flow, ...] = ()

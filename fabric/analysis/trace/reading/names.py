@@ -24,10 +24,10 @@ class Names:
     """The names of one trace.
 
     Attributes:
-        functions: the operators with the functions they apply.
+        functions: the operator of each unit, with the functions that it applies.
         places: ``file:line``, without the folder.
         streams: the labels of channels in pictures.
-        families: families of unit numbers, with different titles.
+        families: families of unit numbers. Each has its own title.
         family: by unit, its family.
         first: by unit, the first unit of its family.
     """

@@ -1,4 +1,4 @@
-"""The tables of ``trace query``, made from the segments. Their columns: ``messages.vocabulary``.
+"""The tables of ``trace query``, made from the segments. ``messages.vocabulary`` lists columns.
 
 ``transfers`` is sorted by (taken_cycle, channel, element), elements still held last;
 ``operations`` by (unit, order); ``waits`` by (unit, start_cycle); ``bursts`` by (end_cycle, unit).
@@ -87,7 +87,7 @@ DELETE FROM entries WHERE channel NOT IN (SELECT channel FROM omissions)
 """
 """Sorts rows from before the window, which were held until an element was dequeued in it.
 
-In a killed run, held rows of other channels may be missing.
+Drops channels that are not in ``omissions``: after a killed run, their rows may be incomplete.
 """
 
 UNSENT: Final = f"""
@@ -105,7 +105,7 @@ WHERE waits_for IS NULL OR w.unit <> (CASE waits_for WHEN '{Operation.SEND}' THE
 UNION ALL SELECT unit FROM recorded_states ANTI JOIN waiting USING (unit)
 WHERE waits_for IN ('{Operation.SEND}', '{Operation.RECEIVE}')
 """
-"""A row for each unit of the last states that waits for another unit's channel, or for none."""
+"""A row for each unit that waits for a channel of other units, or for an unrecorded channel."""
 
 _NAMES_OF_STEPS: Final = {
     log.SEE: Step.SEE, log.TAKE: Step.TAKE, log.HEAR: Step.TAKE, log.SEND: Step.SEND,
