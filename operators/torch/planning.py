@@ -237,7 +237,7 @@ def _folds(planning: _Planning, node: Node) -> bool:
 
 @dataclass(frozen=True)
 class _Planning:
-    """The nodes so far.
+    """The results of the nodes that are planned so far.
 
     Attributes:
         rows: the rows of a tile, for each call within a loop.

@@ -103,9 +103,9 @@ class ServingResult(Result):
         return [run for run in complete if run.design == design]
 
     def knee(self, design: str) -> float | None:
-        """Return the last load whose mean time to first token is at most twice the least load's.
+        """Return the last load before the mean time to first token exceeds twice the least load's.
 
-        At greater loads requests wait for each other. None if there are no greater loads.
+        At greater loads requests wait for each other. None if no load exceeds this limit.
         """
         runs = [each for each in self.of(design) if each.rate is not None]
         idle = runs[0].measures.time_to_first_token.mean if runs else None

@@ -26,7 +26,7 @@ class Goal:
     """A goal: the run ends, or ends within a number of cycles.
 
     Attributes:
-        bound: the factor of ``slowdown``, or the number of cycles of ``cycles``.
+        bound: the factor X of ``slowdown=X``, or the cycles N of ``cycles=N``.
     """
 
     kind: Literal["deadlock-free", "same-cycles", "slowdown", "cycles"]

@@ -2,7 +2,7 @@
 
 A slot is in use from the sender's reservation, before the element is visible, until its credit has
 returned. With this number of slots all timestamps equal an unbounded run's; with one less, some
-timestamp is later. Depths that only keep the last cycle may be far smaller.
+timestamp is later. Depths that keep only the cycle of the end may be far smaller.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Identities:
         self._files: Final = self._file_digests()
 
     def have_changed(self, setting: Setting) -> bool:
-        """Return whether a file has changed: one of the question, or one that a value names."""
+        """Return whether a file of the question, or a file that a value names, has changed."""
         values = [*setting.values(), *getattr(self._question, "fixed", {}).values()]
         return self._file_digests() != self._files or any(
             _content(each) != self._content[each] for each in values if isinstance(each, str)

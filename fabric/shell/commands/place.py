@@ -55,7 +55,7 @@ def command(
     picture: Path | None,
     as_json: bool,
 ) -> int:
-    """Find a site for each unit of PROGRAM.py, so that its bytes cross few links.
+    """Find a site for each unit of PROGRAM.py, so that bytes cross few links.
 
     The section [network] of the hardware file describes the mesh of sites.
     """

@@ -182,7 +182,7 @@ def put_at(importing: Importing, call: Call) -> View:
 
 
 def _back(table: View, x: View, order: tuple[int, ...]) -> View:
-    """Return rows of the indexed dimensions in the shape of ``x``."""
+    """Return ``table`` in the shape of ``x``. Its dimensions are those of ``x`` in ``order``."""
     ordered = table.reshaped([x.shape[dim] for dim in order])
     return ordered.permuted([order.index(dim) for dim in range(len(order))])
 

@@ -105,7 +105,7 @@ def stack(importing: Importing, call: Call) -> View:
 
 @imports("aten.constant_pad_nd.default")
 def constant_pad(importing: Importing, call: Call) -> View:
-    """Add places with one number before and behind a tensor; the last dimension's counts lead.
+    """Add places with one number before and behind a tensor. Counts begin with the last dimension.
 
     A negative count removes places of the tensor.
     """
