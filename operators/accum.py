@@ -78,7 +78,7 @@ class Accumulating(ComputeOperator):
             on_chip_bytes=self.reduction.operand_bytes(*operands) + result.size_bytes,
             flops=inputs[0].count * flops,
             artifact_on_chip_bytes=artifact,
-            # With two inputs the authors count three times the first instead of the accumulator.
+            # With two inputs, the authors count three elements of the first, and no accumulator.
             artifact_fifo_bytes=first if len(inputs) == 1 else 3 * first - artifact,
         )
 
@@ -116,7 +116,7 @@ class Accumulator:
         self._state = self._reduction.start(self._result, self._functional)
 
     async def update(self, values: list[Value], *, stored: bool) -> None:
-        """Fold one element in and charge its cycles, including the store cycles if ``stored``."""
+        """Fold in an element; charge the longest of load, compute and, if ``stored``, store."""
         unit = self._unit
         grows = self._growth_bytes(self._state, *values) if not self._start_bytes else 0
         if not self._held_bytes:
@@ -236,11 +236,11 @@ class Scan(Accumulating):
         The accumulator restarts after each group of the innermost ``rank`` dimensions.
 
     Timing:
-        As Accum; with ``to_memory``, every element takes at least as long as storing an accumulator
-        of the initial size.
+        As in Accum, but with ``to_memory`` every element takes at least as long as storing an
+        accumulator of the initial size.
 
     Memory:
-        On chip, one accumulator, from the first element of a group until the last is sent.
+        On chip, one accumulator, from the first element of a group until the last one is sent.
 
     Attributes:
         reduction: the function that accumulates.

@@ -1,4 +1,4 @@
-"""Address generators: which tiles a random access reads, from selectors, indices and lengths.
+"""Address generators: addresses for a RandomOffChipLoad, from selectors, indices and lengths.
 
 Source: the authors' artifact (its address generators); not in the paper's tables.
 """
@@ -83,11 +83,11 @@ class CacheReadAddresses(Operator):
         1x1 tiles, n ragged.
 
     Timing:
-        The first two addresses of a request are visible together, and each further one a cycle
-        later. The next request does not wait for them.
+        The first two addresses of a request are visible together. Each further address is visible
+        a cycle after the address before it. The next request does not wait for the addresses.
 
     Attributes:
-        stride: tiles from one request's cache to the next one's.
+        stride: number of tiles from the start of a request's cache to the start of the next.
 
     Example:
         >>> with Program("example") as program:

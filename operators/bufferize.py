@@ -54,7 +54,7 @@ class Bufferize(Operator):
         One cycle per element, except the last of a buffer.
 
     Memory:
-        On chip, the tiles of a buffer from their arrival until its last reader is done. With
+        On chip, the tiles of a buffer, from their arrival until its last reader is done. With
         ``spill`` in the hardware file, a tile that finds no room is written to off-chip memory.
 
     Attributes:
@@ -152,9 +152,9 @@ class Bufferize(Operator):
 
 
 def _close(elements: list[Element], empty: Empty, level: int) -> None:
-    """Add a bare stop.
+    """Add a bare stop of ``level``.
 
-    If the last element closes all dimensions inside the empty one, its stop becomes ``level``.
+    If the last element closes just the dimensions inside the empty one, its stop is raised instead.
     """
     value: Value = empty
     if elements and elements[-1][1] == empty.dimension:
@@ -169,8 +169,8 @@ class Streamify(Operator):
     Shapes:
         buffers: [D_b, ..., D_0] of buffers; reference (optional): [D_b, ..., D_0, D'_c-1, ...,
         D'_0] of any type; only its structure counts.
-        output: [D_b, ..., D_0, *repeats, *shape] of tiles, or the reference's shape with ``shape``
-        behind it.
+        output: [D_b, ..., D_0, *repeats, *shape] of tiles. With a reference, its dimensions and
+        then ``shape``.
 
     Timing:
         One cycle per tile. A buffer is released when it has been read for the last time.
@@ -180,10 +180,10 @@ class Streamify(Operator):
         are sent.
 
     Attributes:
-        repeats: how often every buffer is read without a reference, outermost first.
-        shape: the shape of one reading, outermost first; with None the buffer's.
+        repeats: dimensions of equal readings of a buffer, outermost first; not with a reference.
+        shape: the shape of one reading, outermost first; the buffer's if None.
         strides: the step along each dimension of ``shape``, in tiles; only for static buffers.
-        offset: tiles of the buffer before the first one that is read.
+        offset: the number of the first tile that is read.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)
@@ -277,7 +277,7 @@ class Streamify(Operator):
         buffer = inputs[0].value
         assert isinstance(buffer, BufferType)
         reading = product((*self.repeats, *(self.shape or buffer.shape)))
-        # Whether every buffer holds at least one tile.
+        # ``reads`` is true if every reading has at least one tile.
         times = inputs[-1].count
         reads = not is_ragged(reading) and product((times, at_least_one(reading))) == times
         return Work(
@@ -363,7 +363,7 @@ class Streamify(Operator):
             drop(buffer, unit.now)
 
     def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[_Read]:
-        """Return the elements of one reading; the last one closes all its dimensions."""
+        """Return the elements of one reading; the last element closes all dimensions of it."""
         elements: list[_Read] = [*buffer.elements]
         for number, address in buffer.allocation.spilled.items():
             tile, stop = elements[number]
@@ -386,7 +386,7 @@ class _Spilled(NamedTuple):
 
 
 _Read: TypeAlias = tuple[Value | _Spilled, int]
-"""An element of a buffer, or its counterpart in off-chip memory."""
+"""A value of a buffer, or a spilled tile, with its stop."""
 
 
 @dataclass(frozen=True)
@@ -402,7 +402,7 @@ class _Reading:
 
 
 def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
-    """Return a loop over the trips of one of ``loops`` as a loop over the tensor."""
+    """Return ``loop`` over the tensor; its ``dim`` is the index of one of ``loops``."""
     if loop.dim is None or loops[loop.dim].dim is None:
         return Loop(loop.trips, 1, None)
     return Loop(loop.trips, loop.step * loops[loop.dim].step, loops[loop.dim].dim)

@@ -91,7 +91,7 @@ class Convert(Described):
 
     @checked
     def buffer(self, source: Layout) -> Conversion:
-        """Return the buffer behind a stream of layout ``source``, and the order of its reads.
+        """Return the buffer for a stream of layout ``source``, and the order of its reads.
 
         Raises:
             ShapeError: no conversion leads from ``source`` to the wanted layout.
@@ -140,7 +140,7 @@ class Matrix(NamedTuple):
     Attributes:
         shape: rows and columns, in elements.
         tile: rows and columns of a tile, in elements.
-        numbers: the row-major number in the matrix of each tile, in the layout's order.
+        numbers: for each tile in the layout's order, its row-major number in the matrix.
     """
 
     shape: tuple[int, int]

@@ -1,4 +1,4 @@
-"""Expand: repeat every element as a reference stream says, or a fixed number of times.
+"""Expand and Repeat: repeat elements, once per element of a reference or a fixed number of times.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -54,9 +54,9 @@ class Repeat(_Repetition):
         source: [D_a, ..., D_0]; output: [D_a, ..., D_0, count].
 
     Timing:
-        The first two copies are visible together, and each further copy one cycle later. The slot
-        of the element is freed ``count`` cycles after it arrived. If channels take one element per
-        cycle, one copy leaves per cycle, and the slot is freed with the last one.
+        The first two copies are visible together. Each further copy is visible one cycle after the
+        copy before it. The slot of the element is freed ``count`` cycles after it arrived. If
+        channels take one element per cycle, the slot is freed when the last copy leaves.
 
     Memory:
         On chip, one element.
@@ -92,7 +92,7 @@ class Repeat(_Repetition):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        # Every copy after the first is visible one cycle after its turn, the last copy too.
+        # The first two copies are visible together, so the last one is visible count - 2 later.
         late = max(self.count - 2, 0)
         return Work(
             cycles=(inputs[0].count - 1) * self.count + late,
@@ -129,8 +129,8 @@ class Repeat(_Repetition):
 class Expand(_Repetition):
     """Repeat every element for each element of its group in a reference stream.
 
-    For example, each row of a group gets the sum of its group if ``source`` has the sums, with a
-    dimension of 1 inside (``Promote(0)``), and ``reference`` has the rows.
+    For example, ``source`` has the sum of each group, with an inner dimension of 1
+    (``Promote(0)``), and ``reference`` has the rows. The output has a sum for each row.
 
     Shapes:
         source: [D_a, ..., D_rank, 1, ..., 1]; reference: [D_a, ..., D_0]; output: as the

@@ -52,12 +52,12 @@ class FlatMap(Operator):
     def infer(self, wiring: Wiring, source: Stream) -> Types:
         (tile,) = tile_types(f"FlatMap({type(self.split).__name__})", (source.value,), 1)
         outer, count = source.shape[:-1], source.shape[-1]
-        # Inside of other dimensions, each group has its own number of parts.
+        # If there are outer dimensions, each group has its own number of parts.
         inner = wiring._replace(is_inner=any(dim != 1 for dim in outer))
         shape, part = self.split.infer(inner, count, tile)
         parts = product(shape)
         if not isinstance(parts, int) and (count == 0 or not isinstance(parts / count, int)):
-            # The mean over parts differs from the mean over tiles, which have different counts.
+            # The mean over parts differs from the mean over tiles: the numbers of parts differ.
             return (StreamType((*outer, *shape), wiring.renewed_value(part)),)
         return (StreamType((*outer, *shape), part),)
 

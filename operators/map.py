@@ -31,13 +31,13 @@ class Map(ComputeOperator):
     """Apply ``function`` to every element.
 
     Shapes:
-        inputs: [D_a, ..., D_0], all the same; output: the same. Each item of a tuple is a separate
-        operand.
+        inputs: one or more streams [D_a, ..., D_0]; output: the same shape. Each item of a tuple is
+        a separate operand.
 
     Timing:
-        Per element, the longest of three: loading all inputs that are in memory, one after the
-        other, computing, and, with ``to_memory``, storing the output. The slots of the inputs are
-        freed when the output is sent.
+        An element takes as long as the longest of three: loading the inputs that are in memory, one
+        after the other; computing; storing the output, with ``to_memory``. The slots of the inputs
+        are freed when the output is sent.
 
     Memory:
         On chip, the operands that the function keeps. Matmul and AttentionScores keep the second

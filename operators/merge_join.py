@@ -133,8 +133,8 @@ class Intersect(_MergeJoin):
 
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
-        [D_a, ..., D_1, m~] of the same; outputs: three of [D_a, ..., D_1, k~], coordinates, left
-        payloads, right payloads. Outputs may stay unread. A group without a match is empty.
+        [D_a, ..., D_1, m~] of the same; outputs: three streams [D_a, ..., D_1, k~], of coordinates,
+        left payloads and right payloads. Outputs may stay unread. A group without a match is empty.
 
     Timing:
         One comparison per cycle, as in SAM. The lower coordinate is taken, or both if they are
@@ -173,19 +173,19 @@ class Intersect(_MergeJoin):
 
 @dataclass(frozen=True)
 class Union(_MergeJoin):
-    """The coordinates of either of two sorted streams, with their payloads, or a filler.
+    """All coordinates of two sorted streams; a filler replaces a payload that a stream lacks.
 
     Within a group coordinates ascend, without repetitions; anything else is an error. If a stream
     has coordinates alone, they are its payload. Several payloads form a tuple.
 
     Shapes:
         left: [D_a, ..., D_1, n~] of coordinates, or of tuples (coordinate, payload, ...); right:
-        [D_a, ..., D_1, m~] of the same; outputs: three of [D_a, ..., D_1, k~], coordinates, left
-        payloads, right payloads. Outputs may stay unread. Payloads are tiles of static sizes.
+        [D_a, ..., D_1, m~] of the same; outputs: three streams [D_a, ..., D_1, k~], of coordinates,
+        left payloads and right payloads. Outputs may stay unread. Payloads have static sizes.
 
     Timing:
         One comparison per cycle, as in Intersect. So a group takes one cycle for each distinct
-        coordinate, which leaves in that cycle.
+        coordinate. A coordinate leaves in the cycle of its comparison.
 
     Attributes:
         filler: the number that fills the tile in place of a missing payload.

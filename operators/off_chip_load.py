@@ -1,6 +1,6 @@
 """LinearOffChipLoad and RandomOffChipLoad: read the tiles of a tensor from off-chip memory.
 
-The first one reads along loops with constant strides, the second one at addresses from a stream.
+LinearOffChipLoad reads along loops of constant strides, RandomOffChipLoad at streamed addresses.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -90,7 +90,7 @@ class LinearOffChipLoad(Load):
     Timing:
         A tile of R rows takes R * ceil(row bytes / request bytes) requests. One tile is in flight
         at a time, unless the memory prefetches. On the paper's HBM, a tile without contention
-        takes 18 cycles, and one more for each bundle of its requests.
+        takes 18 cycles, and one more for each bundle (the requests handed over in one cycle).
 
     Memory:
         On chip, one tile while it is in flight. Off chip, every tile as often as it is read.
@@ -98,9 +98,9 @@ class LinearOffChipLoad(Load):
     Attributes:
         tensor: the tensor that is read.
         tile: rows and columns of a tile; they divide the tensor's last two dimensions.
-        shape: the shape of the view, in tiles, outermost first; with None the whole tensor.
-        strides: the step along each dimension of ``shape``, in tiles; with None row-major.
-        offset: tiles of the tensor before the first one that is read.
+        shape: the shape of the view, in tiles, outermost first; the whole tensor if None.
+        strides: the step along each dimension of ``shape``, in tiles; row-major if None.
+        offset: the number of the first tile that is read.
 
     Example:
         >>> with Program("example") as program:
@@ -185,7 +185,7 @@ class LinearOffChipLoad(Load):
 
 
 async def _read(ports: Ports, tiles: Tiles, view: View, last_stop: int) -> None:
-    """Read a view of ``tiles``; its last element also closes ``last_stop`` outer dimensions."""
+    """Read a view of ``tiles``; the last tile also closes ``last_stop`` outer dimensions."""
     rank = len(view.shape)
     ports.announce(*tiles.sizes, (number for number, _, _ in view if number is not None))
     for number, level, empty_dimension in view:
@@ -205,7 +205,7 @@ class RandomOffChipLoad(Load):
         addresses: [D_a, ..., D_0] of 1x1 tiles; output: [D_a, ..., D_0] of tiles.
 
     Timing:
-        As LinearOffChipLoad. The slot of an address is freed before its tile is read.
+        As in LinearOffChipLoad. The slot of an address is freed before its tile is read.
 
     Memory:
         On chip, one tile while it is in flight. Off chip, each tile that is read.
@@ -253,5 +253,5 @@ class RandomOffChipLoad(Load):
     @property
     @override
     def carries_numbers(self) -> bool:  # type: ignore[override]
-        """Whether all tiles are alike: an integer in a tile follows from its address."""
+        """Whether tiles hold no integers, which would depend on the address."""
         return not self._grid.has_integers

@@ -1,6 +1,6 @@
 """LinearOffChipStore and RandomOffChipStore: write tiles to off-chip memory.
 
-The first one writes tiles in order, the second one to addresses from a stream.
+LinearOffChipStore writes tiles in order. RandomOffChipStore takes addresses from a stream.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -46,12 +46,12 @@ class LinearOffChipStore(Operator):
 
     Shapes:
         source: [D_a, ..., D_0] of tiles. The tiles of a group of dimension 0 are side by side, so
-        all groups have to be equally wide. If dimension 0 is ragged, ``Promote(0)`` in front puts
-        each tile below the one before.
+        all groups have to be equally wide. If dimension 0 is ragged, a ``Promote(0)`` before the
+        store puts each tile below the previous tile.
 
     Timing:
-        As LinearOffChipLoad, one tile at a time. The slot of a tile is freed when all its requests
-        are acknowledged.
+        One tile is in flight at a time, as in LinearOffChipLoad. The slot of a tile is freed when
+        all its requests are acknowledged.
 
     Memory:
         On chip, one tile while it is in flight. Off chip, every tile.
@@ -159,12 +159,12 @@ def _cut(source: StreamType) -> tuple[Dim, int] | None:
 
 
 class _Places:
-    """The place of each tile in the matrix; consecutive bytes if the width depends on the data."""
+    """The place of each tile: a number, or a first byte if the width depends on the data."""
 
     def __init__(self, source: StreamType) -> None:
         cut = _cut(source)
         self._is_cut = cut is not None
-        # The places are numbered for tiles of one row if the tiles' rows depend on the data.
+        # If data decide the rows of a tile, places are numbered as for tiles of one row.
         self._high = cut[0] if cut is not None and is_static(cut[0]) else 1
         self._across = source.shape[-1]
         self._next = 0
@@ -172,7 +172,7 @@ class _Places:
         self._rows = 0
 
     def take(self, rows: int, width_bytes: int) -> int:
-        """Return the number of the next tile's place, or of its first byte."""
+        """Return the number of the next tile, or of its first byte."""
         number: int = self._next + self._left
         if self._is_cut:
             self._left += 1
@@ -216,17 +216,17 @@ class RandomOffChipStore(Operator):
     """Write one tile for every address: address n is tile n, in row-major order of the tiles.
 
     In functional mode the output is the tensor with the tiles written into it. If the tensor is a
-    view of another one (``Tensor.viewed``), the output is that other tensor. Stores with the same
+    view (``Tensor.viewed``), the output is the tensor of which it is a view. Stores with the same
     name and the same tensor write to the same output. If two stores write to the same place, the
     later acknowledgement wins; in the same cycle the operator wired later wins.
 
     Shapes:
-        addresses: [D_a, ..., D_0] of 1x1 tiles; data: the same of tiles; output, which may stay
-        unread: the same of Bool, an acknowledgement for each.
+        addresses: [D_a, ..., D_0] of 1x1 tiles; data: the same shape, of tiles; output: the same
+        shape, of Bool, one acknowledgement for each tile. The output may stay unread.
 
     Timing:
-        As LinearOffChipStore. The slots of address and tile are freed when the acknowledgement is
-        sent.
+        As in LinearOffChipStore. The slots of address and tile are freed when the acknowledgement
+        is sent.
 
     Memory:
         On chip, one tile while it is in flight; the authors' accounting counts ``buffered`` tiles.
@@ -236,7 +236,7 @@ class RandomOffChipStore(Operator):
         output: the name of the output.
         tensor: the tensor before the first write; a Scratch is written in place and has no output.
         tile: rows and columns of a tile; they divide the tensor's last two dimensions.
-        buffered: tiles that the authors' accounting reserves.
+        buffered: number of tiles that the authors' accounting reserves on chip.
 
     Example:
         >>> with Program("example", mode="functional") as program:
@@ -315,7 +315,7 @@ class RandomOffChipStore(Operator):
     @override
     async def run(self, ports: Ports) -> None:
         unit, sink, grid = ports.unit, ports.sink, self._grid
-        # The data stay in memory for loads of the same tensor while an operator refers to them.
+        # Until this operator ends, ``elements`` keeps the data in memory for loads of the tensor.
         elements = grid.tensor.elements()
         matrix = self._stored(ports, grid, elements) if ports.functional else None
         written = (

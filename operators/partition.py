@@ -45,7 +45,7 @@ class Partition(Operator):
         output i: [D_i, D_rank-1, ..., D_0]; D_i depends on the data.
 
     Timing:
-        Per element, loading it if it is in memory, and then ``switch_cycles``.
+        An element takes the cycles for loading it, if it is in memory, and then ``switch_cycles``.
 
     Attributes:
         consumers: number of outputs.
@@ -230,7 +230,7 @@ class Parallelize(Operator):
     """
 
     conducted = turns = carries_numbers = True
-    no_order = "the free consumer decides which of its tiles come where"
+    no_order = "each consumer gets only some of its tiles"
 
     consumers: int
     rank: int = 0
@@ -261,7 +261,7 @@ class Parallelize(Operator):
 
     @override
     def work(self, inputs: Types, outputs: Types, rates: Rates) -> Work:
-        # A sent element is visible a cycle later in any case.
+        # Without ``switch_cycles``, a sent element is visible a cycle later, too.
         late = max(self.switch_cycles - 1, 0)
         return Work(delay_cycles=late, passes=True, deals=True, in_memory=rates.in_memory[0])
 

@@ -2,8 +2,8 @@
 
 A Reassemble takes sub-tensors in the order of its selectors; an EagerMerge in order of arrival.
 
-Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2; the clock of EagerMerge is the
-deterministic restatement of the authors' polling loop.
+Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2. The authors' EagerMerge polls
+its inputs in a loop. Here, its timing is a deterministic rule.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class Reassemble(Operator):
 
     Shapes:
         inputs: n streams [D_i, D_rank-1, ..., D_0]; selectors: [S_b, ..., S_0];
-        output: [S_b, ..., S_0, hits, D_rank-1, ..., D_0]; ``hits`` is ragged unless every
-        selector names equally many.
+        output: [S_b, ..., S_0, hits, D_rank-1, ..., D_0]. ``hits`` is the number of streams that
+        a selector names; it is ragged if that number varies.
 
     Timing:
-        It waits until every stream that the selector names has an element. An element leaves
-        ``switch_cycles`` after the first element of its sub-tensor arrived, or in the cycle of its
-        own arrival if that is later.
+        The operator waits until every stream that the selector names has an element. An element
+        leaves ``switch_cycles`` after the first element of its sub-tensor arrived, or in the cycle
+        of its own arrival if that is later.
 
     Attributes:
         rank: the rank of the sub-tensors.
-        switch_cycles: the latency of a stream's elements.
+        switch_cycles: the latency of an element from its input to the output.
 
     Example:
         >>> x = np.arange(16.0).reshape(4, 4)
@@ -145,7 +145,7 @@ class Reassemble(Operator):
             ports.turn()
 
     async def _put_together(self, ports: Ports, selected: list[Source], closing: int) -> None:
-        """Send one sub-tensor of each stream; the last one closes ``closing`` dimensions more."""
+        """Send a sub-tensor of each stream; the last one closes ``closing`` more dimensions."""
         arrivals = ports.arrivals()
         for source in selected:
             if not await arrivals.show(source):
@@ -159,7 +159,7 @@ class Reassemble(Operator):
     async def _forward(
         self, ports: Ports, source: Source, arrivals: Arrivals, closing: int, left: int
     ) -> None:
-        """Send one sub-tensor; if none is ``left``, it closes ``closing`` dimensions more."""
+        """Send one sub-tensor; if ``left`` is 0, it closes ``closing`` more dimensions."""
         unit, sink, rank = ports.unit, ports.sink, self.rank
         stop = 0
         while True:
@@ -189,7 +189,7 @@ class Reassemble(Operator):
 
 @dataclass(frozen=True)
 class EagerMerge(Operator):
-    """Pass on the sub-tensors of all inputs in order of arrival, with the input of each.
+    """Pass on the sub-tensors of all inputs in order of arrival; selectors name their inputs.
 
     Shapes:
         inputs: n streams [D_i, D_rank-1, ..., D_0]; data: [sum of D_i, D_rank-1, ..., D_0];
@@ -199,8 +199,8 @@ class EagerMerge(Operator):
     Timing:
         A sub-tensor starts when its first element is visible. Its selector leaves in the same
         cycle, or one hop earlier if every input has an element in flight. One cycle lies between
-        two elements of a sub-tensor. The sub-tensor that became visible first goes first; in one
-        cycle the lowest input goes first.
+        two elements of a sub-tensor. The sub-tensor that became visible first goes first. If
+        several became visible in one cycle, the lowest input goes first.
 
     Attributes:
         rank: the rank of the sub-tensors.
@@ -252,7 +252,7 @@ class EagerMerge(Operator):
         )
 
     def _merged_dim(self, wiring: Wiring, inputs: Sequence[Stream], axis: int) -> Dim:
-        """Return an inner dimension of the output: the inputs' common one, else a ragged one."""
+        """Return an inner dimension of the output; it is ragged if the inputs may differ."""
         first = inputs[0]
         verdicts = {same(first.shape[axis], stream.shape[axis]) for stream in inputs}
         if False in verdicts:
@@ -317,8 +317,8 @@ async def _winner(ports: Ports) -> tuple[int, int] | None:
     """Return the cycle and the input of the next sub-tensor; None if all inputs have ended.
 
     A sub-tensor is chosen when its first element is visible. If every open input has an element in
-    flight, so that nothing else can arrive first, the choice falls one hop earlier and the selector
-    overtakes the data. On channels of wires the choice always waits until an element is visible.
+    flight, no other element can arrive first. So the choice is made one hop earlier, and the
+    selector leaves before the data. With channels of wires, an element has to be visible first.
     """
     sources = ports.inputs
     while True:

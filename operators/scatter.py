@@ -1,4 +1,4 @@
-"""Scatter: update words of an on-chip memory where addresses say, and read it back by groups.
+"""Scatter: update the words of an on-chip memory at addresses, and read all words after each group.
 
 Source: the updates of scratchpads in Spatial (Koeplinger et al., PLDI 2018) and the banked memory
 that Capstan updates in place (Rucker et al., MICRO 2021); not in the paper's tables.
@@ -53,7 +53,7 @@ _UPDATES: Final[dict[str, Callable[[Array, Array], Array]]] = {
 
 @dataclass(frozen=True)
 class Scatter(Operator):
-    """Update the words of an on-chip memory that addresses name; read it back after each group.
+    """Update the words of an on-chip memory at addresses; read all words back after each group.
 
     A word is a tile. At the beginning of each group all words are ``initial``. Updates of one
     address are made in the order in which they come. Floats stay in 32 bits until they are read
@@ -61,9 +61,9 @@ class Scatter(Operator):
     and writes, not as FLOPs.
 
     Shapes:
-        addresses: [D_a, ..., D_rank, ..., D_0] of 1x1 tiles of integers; values: the same of
-        tiles of a static size; output: [D_a, ..., D_rank, words] of those tiles. An empty group
-        gives ``initial``.
+        addresses: [D_a, ..., D_rank, ..., D_0] of 1x1 tiles of integers; values: the same shape,
+        of tiles of a static size; output: [D_a, ..., D_rank, words] of tiles of that size. An
+        empty group gives ``initial``.
 
     Timing:
         An issue has ``width`` updates, or the rest of a group. The bank of a word is its address

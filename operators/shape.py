@@ -1,4 +1,4 @@
-"""Flatten, Promote and Reshape: the same elements in the same order, under another shape.
+"""Flatten, Promote and Reshape: the same elements in the same order, in another shape.
 
 Source: Streaming Tensor Programs, arXiv 2511.07776v2, section 3.2.
 """
@@ -48,8 +48,8 @@ class Flatten(_Reshaping):
     """Merge dimensions ``inner`` to ``outer``, counted from the innermost.
 
     Shapes:
-        source: [..., D_outer, ..., D_inner, ...]; output: [..., D_outer * ... * D_inner, ...], a
-        new ragged dimension if one of the merged dimensions is ragged.
+        source: [..., D_outer, ..., D_inner, ...]; output: [..., D_outer * ... * D_inner, ...]. The
+        product is a new ragged dimension if one of the merged dimensions is ragged.
 
     Attributes:
         inner, outer: the dimensions, 0 <= inner < outer <= rank.
@@ -105,7 +105,7 @@ class Flatten(_Reshaping):
             ports.turn()
 
     def _merged(self, number: int) -> int:
-        """Return the level of a stop, or the number of a dimension, when dimensions are merged."""
+        """Return the level of a stop, or the number of a dimension, after the merge."""
         inner, outer = self.inner, self.outer
         return number - (outer - inner) if number > outer else min(number, inner)
 
@@ -199,9 +199,9 @@ class Reshape(_Reshaping):
     Attributes:
         chunk: elements of a chunk, at least 1.
         dimension: which dimension is split, counted from the innermost. Only the innermost may
-            need padding; another one has to be static and divisible.
-        pad: the number that fills padding tiles; None if no padding may be needed.
-        outermost: add an outermost dimension.
+            need padding; any other dimension has to be static and divisible by ``chunk``.
+        pad: the number that fills padding tiles; None if the chunks never need padding.
+        outermost: whether an outermost dimension is added.
 
     Example:
         >>> with Program("example") as program:

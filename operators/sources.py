@@ -33,7 +33,7 @@ class Metadata(Operator):
         output: [1, *values.shape] of 1x1 tiles.
 
     Timing:
-        Element k is visible at cycle k, the first one at cycle 1, or later if its reader delays it.
+        Element k, counted from 0, is visible in cycle max(k, 1), or later if the channel is full.
 
     Attributes:
         values: integers of at least 0.
@@ -164,7 +164,7 @@ class Selectors(Operator):
         One cycle per element.
 
     Attributes:
-        choice: integers [..., k], the streams that each selector names; no stream twice in a row.
+        choice: integers [..., k]; each row has the k different streams that a selector names.
         width: number of streams to select from.
 
     Example:

@@ -23,8 +23,8 @@ class Zip(Operator):
     """Put the elements of several streams into tuples.
 
     Shapes:
-        inputs: two or more [D_a, ..., D_0], all the same; output: the same. An element has at most
-        256 values, including the values of nested tuples.
+        inputs: two or more streams [D_a, ..., D_0]; output: the same shape. An element has at
+        most 256 values, including the values of nested tuples.
 
     Example:
         >>> with Program("example") as program:

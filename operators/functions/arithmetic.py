@@ -122,7 +122,7 @@ def total(data: Array) -> Array:
 
 
 def divided(left: Array, right: Array) -> Array:
-    """Return ``left / right``; of whole numbers exactly, as Python's, with fractions."""
+    """Return ``left / right``; quotients of whole numbers are exact integers or fractions."""
     if not (is_whole(left) and is_whole(right)):
         return np.asanyarray(left / right)
     # The quotient of the least number and -1 is beyond 64 bits.
@@ -143,7 +143,7 @@ def _quotient(left: int, right: int) -> Fraction | float:
 
 
 def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | None = None) -> Array:
-    """Return a result rounded to the element type of its tile; in an exact run, a float unchanged.
+    """Return a result rounded to the element type of its tile; an exact run does not round floats.
 
     Args:
         data: the result.
@@ -164,7 +164,7 @@ def narrow(data: Array, dtype: np.dtype, by: str = "a function", of: Terms | Non
     if block_format(dtype) is not None:
         return converted(data, dtype)
     if ends is None:
-        # PyTorch saturates: the type has no infinity.
+        # float8_e4m3 has no infinity: larger numbers become 448, as in PyTorch.
         with np.errstate(all="ignore"):
             return (np.clip(data, -448, 448) if dtype == _E4M3 else data).astype(dtype)
     if data.dtype == object:

@@ -48,7 +48,7 @@ class _Computing(Described):
     effects: ClassVar[bool] = False
 
     def check(self, name: str, operands: tuple[ValueType, ...]) -> tuple[Operand, ...]:
-        """Return the types of the operands, checked; ``name`` is the operator in error texts.
+        """Check the types of the operands and return them; errors begin with ``name``.
 
         Raises:
             ShapeError: another number of operands, or other types.
@@ -94,7 +94,7 @@ class Function(_Computing):
         operands: number of operands; None for any number.
         mixed_types: operands may be tiles of different element types.
         block_scaled: operands may be in a block format, in which numbers share scales.
-        floats: operands are floating-point numbers: integers have no exact result.
+        floats: operands are floating-point numbers, since integers have no exact result.
         elementwise: each number of the result depends only on the operands' numbers at its place.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
     """
@@ -135,7 +135,7 @@ def zeros(result: TileType, functional: bool) -> Tile:
 
 
 def check_flops(function: Described, flops: object) -> None:
-    """Refuse operations of ``function`` that are not a number or an expression."""
+    """Refuse a result of ``flops`` that is negative, or neither a number nor an expression."""
     # The operations on tiles of a mean size may be a fraction.
     if flops < 0 if isinstance(flops, Rational) else not hasattr(flops, "free_symbols"):
         raise ProgramError(
@@ -155,7 +155,7 @@ def tile_types(
 ) -> tuple[TileType, ...]:
     """Return ``values`` if they are ``count`` tiles, of one element type unless ``mixed_types``.
 
-    With ``floats``, integers are refused; without ``block_scaled``, numbers that share scales.
+    With ``floats``, integers are refused. Without ``block_scaled``, shared scales are refused.
     """
     tiles = tuple([value for value in values if isinstance(value, TileType)])
     if len(tiles) != count or len(values) != count:
@@ -187,7 +187,7 @@ class Reduction(_Computing):
 
     Attributes:
         operands: number of operands; None for any number.
-        floats: operands are floating-point numbers: integers have no exact result.
+        floats: operands are floating-point numbers, since integers have no exact result.
         effects: it has effects outside of the run, such as a written file; see ``Operator.run``.
     """
 
@@ -197,7 +197,7 @@ class Reduction(_Computing):
 
     @property
     def keeps_placement(self) -> bool:
-        """Whether the result keeps the flag ``in_memory`` of the inputs, overriding Accum."""
+        """Whether the result keeps the flag ``in_memory`` of the inputs, despite ``to_memory``."""
         return False
 
     def infer(self, group: Dim, *inputs: Operand) -> ValueType:
@@ -237,7 +237,7 @@ class Reduction(_Computing):
         """Return the layout of the results for groups of tiles, or a reason for its absence.
 
         Args:
-            layout: of the tiles.
+            layout: the layout of the tiles.
             outer: the layout's loops over the groups.
             inner: the layout's loops over the tiles of one group.
         """
@@ -246,7 +246,7 @@ class Reduction(_Computing):
 
 @dataclass(frozen=True)
 class Sum(Reduction):
-    """The sum of the tiles of a group, one operation per number; kept in float32 until emitted.
+    """The sum of the tiles of a group, one operation per number; rounded when it is emitted.
 
     Shapes:
         tiles of a group: R x C; result: R x C.

@@ -18,11 +18,11 @@ from operators.tiles.integers import count_in, is_integer
 
 @dataclass(frozen=True)
 class TopPlaces(Step):
-    """The places of the ``k`` largest numbers of each row, largest first; k operations a number.
+    """The places of the ``k`` largest numbers of each row, largest first; k operations per number.
 
-    If ``largest`` is False, the smallest numbers, the smallest first. PyTorch's topk finds the
-    places, because router scores in bfloat16 are often equal, and PyTorch has no documented rule
-    for equal scores. A NaN is the largest number.
+    If ``largest`` is False, the smallest numbers are found, smallest first. A NaN is the largest
+    number. PyTorch's topk finds the places, because router scores in bfloat16 are often equal, and
+    PyTorch has no documented rule for equal scores.
     """
 
     k: int
@@ -74,7 +74,7 @@ class TakenAlong(Step):
 class SelectorOf(Function):
     """The selector of the streams that a row of integers names; one cycle.
 
-    Timing mode does not compute the integers, so the second operand gives the selector there.
+    Timing mode does not compute the integers, so there the result is the second operand.
 
     Shapes:
         places: 1 x k, different integers; given: a selector; result: a selector.

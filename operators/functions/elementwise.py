@@ -246,7 +246,7 @@ def _larger(left: Dim, right: Dim) -> Dim:
 
 
 def _repeated(left: int, valid_left: int, right: int, valid_right: int) -> tuple[int, int]:
-    """Return the common size of two operands, if a size of 1 is repeated, and its valid size."""
+    """Return the size and the valid size of the result; an operand of size 1 is repeated."""
     if left == right:
         return left, max(valid_left, valid_right)
     return (right, valid_right) if left == 1 else (left, valid_left)
@@ -256,17 +256,17 @@ def _repeated(left: int, valid_left: int, right: int, valid_right: int) -> tuple
 class AsType(Function):
     """The same numbers, rounded to another floating-point type.
 
-    ``float8_e4m3`` has no infinity: larger numbers become its largest, 448, as in PyTorch.
+    ``float8_e4m3`` has no infinity: larger numbers become its largest number, 448, as in PyTorch.
 
-    For a block-scaled type, each 32 neighbours of a row get a scale: the largest power of two that
-    is at most their largest magnitude, divided by the largest power of two that an element can
-    hold. A number that is then too large becomes the largest element.
+    In a block-scaled type, 32 neighbours in a row share a scale. The scale is the largest power of
+    two up to their largest magnitude, divided by the largest power of two that an element can hold.
+    A number that is still too large becomes the largest element.
 
     Shapes:
         x: R x C of a floating-point or block-scaled type; result: R x C of ``dtype``.
 
     Timing:
-        1 operation per number; 2 for a block-scaled type, because it also looks for the largest.
+        1 operation per number; 2 for a block-scaled type, since finding the largest takes one, too.
 
     Attributes:
         dtype: name of the element type.
@@ -320,8 +320,8 @@ class NumberFunction(NamedTuple):
     Attributes:
         function: takes arrays with elements of 32 bits or more.
         flops: operations per element.
-        bits: returns the bits of the largest intermediate magnitude, for the bits of the whole
-            arguments; None for a function without whole results.
+        bits: returns the bits of the largest intermediate result, from the bits of each whole
+            argument; None for a function without whole results.
         rounds_each: each intermediate result has the element type of the result, as in PyTorch's
             floor division of 16-bit tensors.
     """
@@ -374,7 +374,7 @@ _POWERS: Final[dict[float, Callable[[Array], Array]]] = {
     2: lambda x: x * x,
     3: lambda x: x * x * x,
 }
-"""Exponents for which PyTorch multiplies or takes a root, which decides powers of -0 and -inf."""
+"""Powers that PyTorch computes by products and roots, which decides those of -0 and -inf."""
 
 
 def _power(x: Array, exponent: Array) -> Array:
@@ -406,7 +406,7 @@ def _left_over(x: Array, y: Array) -> Array:
 
 @one_step
 def _remainder(x: Array, y: Array) -> Array:
-    """Return the remainder of a floor division: 0 has the sign of ``x``, others have that of y."""
+    """Return the remainder of a floor division; it has the sign of ``y``, but 0 that of ``x``."""
     if is_whole(x) and is_whole(y):
         return np.asarray(x % _divisor(x, y))
     left_over = np.fmod(x, y)

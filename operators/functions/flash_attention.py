@@ -1,7 +1,7 @@
 """Attention piece by piece: scores, masks, a running maximum, shifted exponentials, sums.
 
-Together they are the inner loop of FlashAttention (arXiv 2205.14135, algorithm 1). Scores, weights
-and sums are float32 for all element types, and the result is rounded once, as in PyTorch's kernels.
+These functions are the inner loop of FlashAttention (arXiv 2205.14135, algorithm 1). Scores,
+weights and sums are float32 for all element types. The result is rounded once, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class AttentionScores(Function):
     """``scale * (queries @ keys.T)`` in float32.
 
     Shapes:
-        queries: R x D; keys: N x D; result: R x N of float32. A column is valid if its row of the
-        keys is.
+        queries: R x D; keys: N x D; result: R x N of float32. Column n is valid if row n of
+        the keys is valid.
 
     Timing:
         2 * R * D * N operations for the product and R * N for the scale.
@@ -158,7 +158,7 @@ class MaskScores(PerElement):
 
 @dataclass(frozen=True)
 class Quotient(PerElement):
-    """Each row of sums divided by its weight, in another element type; one operation per element.
+    """Each row of sums divided by its weight, rounded to ``dtype``; one operation per element.
 
     Shapes:
         sums: R x C; weights: R x 1; result: R x C of ``dtype``.
@@ -312,7 +312,7 @@ class ShiftedExp(PerElement):
         if scores.data is not None and maximum.data is not None:
             largest, valid = wide(maximum.data), wide(scores.data[:, : scores.valid_cols])
             powers = np.zeros(scores.data.shape, valid.dtype).view(type(valid))
-            # A row without a score has no weight.
+            # In a row without a score, all weights are 0.
             powers[:, : scores.valid_cols] = np.where(
                 np.isneginf(largest), 0, np.exp(_difference(valid, largest))
             )
@@ -322,12 +322,12 @@ class ShiftedExp(PerElement):
 
 @dataclass(frozen=True)
 class RescaledSum(Reduction):
-    """Sums of a softmax in pieces: weighted values and weights, rescaled when the maximum grows.
+    """Sums of weighted values and of weights; both are rescaled when the maximum grows.
 
     Shapes:
-        weights: R x C; values: C x N, of an element type of their own; maximum, which is not used,
-        and factor: R x 1; result: a tuple of R x N and R x 1, in the type of the weights;
-        zeros and ones for an empty group.
+        weights: R x C; values: C x N, of any element type; maximum, which is not used, and factor:
+        R x 1; result: a tuple of R x N and R x 1, in the type of the weights. An empty group gives
+        zeros and ones.
 
     Example:
         >>> scores, values = np.arange(16.0).reshape(2, 8) / 8, np.ones((8, 4))
@@ -397,6 +397,6 @@ class RescaledSum(Reduction):
 
 
 def _difference(scores: Array, largest: Array) -> Array:
-    """Return ``scores - largest``; 0 for rows without a score, with -inf in ``largest``."""
+    """Return ``scores - largest``; 0 in rows without a score, in which ``largest`` is -inf."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(largest), 0, scores - largest)

@@ -137,8 +137,8 @@ class MatmulSum(Reduction):
     The sum is float32 until it is emitted, float64 for float64 tiles, and exact for integers.
 
     Shapes:
-        a: M x K; b: K x N (N x K if transposed); result: M x N. M may be decided by data; then
-        the accumulator starts empty and the first product becomes it. Element types as Matmul's.
+        a: M x K; b: K x N (N x K if transposed); result: M x N. Element types are as in Matmul. If
+        data decide M, the accumulator starts empty and takes the size of the first product.
 
     Timing:
         2 * M * K * N operations; the addition to the sum counts none.
@@ -417,11 +417,11 @@ class Windows:
 
     Attributes:
         size: places of a window.
-        stride: from one window to the next.
+        stride: places from one window to the next.
         before: zeros in front; -n leaves out the first n places of the image.
         after: zeros behind; -n leaves out the last n places of the image.
-        dilation: from one place of a window to the next.
-        spread: from one number of the image to the next; zeros fill the places between them.
+        dilation: places of the image from one place of a window to the next.
+        spread: places from one number of the image to the next; zeros fill the places between.
     """
 
     size: tuple[int, ...]

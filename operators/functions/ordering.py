@@ -1,4 +1,4 @@
-"""Steps along dimensions that each tile holds whole, such as a running sum, a sort or a pooling."""
+"""Steps along dimensions that are whole in each tile, such as a running sum, sort or pooling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OnAxes:
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
         """Return the operations for one tile; by default one for each number.
 
-        The tile of each operand has ``apart`` independent blocks, of that operand's ``sizes``.
+        Each operand's tile has ``apart`` independent blocks. ``sizes`` has the block's sizes.
         """
         return apart * math.prod(sizes[0])
 
@@ -38,8 +38,8 @@ class Along(Step):
     """A computation along dimensions of a tile.
 
     Attributes:
-        grids: for each operand the dimensions of a tile, the last one in the tile's columns; grids
-            differ in ``axes`` only.
+        grids: for each operand, the sizes of the dimensions in a tile; the last dimension is along
+            columns. Grids differ in ``axes`` only.
         axes: the dimensions of the computation, in ascending order.
         sizes: the sizes of the result along ``axes``.
     """
@@ -112,7 +112,7 @@ class Tap:
 
 
 def _weights(tap: Tap, numbers: Array) -> Array:
-    """Return the weights, with the errors of the two roundings in which PyTorch computes them."""
+    """Return the weights, with the errors of PyTorch's two roundings when it computes them."""
     weights = np.asarray(tap.weights, numbers.dtype)
     if not isinstance(numbers, TrackedArray):
         return weights
@@ -125,7 +125,7 @@ def _weights(tap: Tap, numbers: Array) -> Array:
 class Weighed(OnAxes):
     """Weighted sums along one dimension after the other: averages and interpolation.
 
-    In each dimension, a number of the result takes a product per summand and one addition less.
+    In each dimension, a result with n summands takes n products and n - 1 additions.
 
     Attributes:
         taps: for each dimension, one tap for each number of the result.
@@ -164,13 +164,13 @@ _RUNNING: Final[dict[Runs, tuple[np.ufunc, int]]] = {
     "min": (np.minimum, 1),
     "logsumexp": (np.logaddexp, 13),
 }
-"""The function that joins two numbers and its operations, by name. The last function takes two
-comparisons, a difference, an exponential (4), ``log1p`` (5) and a sum."""
+"""For each name, the function that joins two numbers, and its number of operations. ``logaddexp``
+takes two comparisons, a difference, an exponential (4), ``log1p`` (5) and a sum."""
 
 
 @dataclass(frozen=True)
 class Running(OnAxes):
-    """Each number joined with all numbers before it; sums and products of floats have 64 bits."""
+    """Each number joined with all numbers before it; floats are computed in 64 bits."""
 
     name: Runs
 
@@ -196,10 +196,10 @@ class Running(OnAxes):
 
 @dataclass(frozen=True)
 class RunningPlace(OnAxes):
-    """The place of the largest, or smallest, among each number and all numbers before it.
+    """The place of the largest, or smallest, of each number and all numbers before it.
 
-    The last of equal numbers counts. A NaN is larger and smaller than all numbers. One comparison
-    per number.
+    The last of equal numbers counts. A NaN counts as the largest, or smallest. One comparison per
+    number.
     """
 
     is_largest: bool
@@ -237,7 +237,7 @@ class SortedPlaces(OnAxes):
 
 @dataclass(frozen=True)
 class RankedPlace(OnAxes):
-    """The place of the number that a sort puts at ``rank``; of equal numbers the first.
+    """The place of the number that a sort puts at ``rank``; equal numbers keep their order.
 
     It takes the comparisons of a sort, in which a NaN is the largest number. If ``finds_nan``, the
     result is the place of the first NaN, if there is one, as in PyTorch's median.
@@ -265,8 +265,8 @@ class RankedPlace(OnAxes):
 class ExtremePlace(OnAxes):
     """The place of the largest, or smallest, number.
 
-    The first of equal numbers counts. A NaN is larger and smaller than all numbers. One comparison
-    per number.
+    The first of equal numbers counts. A NaN counts as the largest, or smallest. One comparison per
+    number.
     """
 
     is_largest: bool
@@ -285,8 +285,8 @@ class Extremes(OnAxes):
     One comparison per number of a window, except the first.
 
     Attributes:
-        windows: for each dimension, the places of each window; a window with only padding has a
-            place behind the last one, and gives minus infinity.
+        windows: for each dimension, the places of each window. A window with only padding has a
+            place beyond the dimension, and gives minus infinity.
     """
 
     windows: tuple[tuple[tuple[int, ...], ...], ...]
@@ -314,14 +314,14 @@ class Extremes(OnAxes):
 
 @dataclass(frozen=True)
 class WindowPlaces(OnAxes):
-    """The place of the largest number of each window, counted row by row through all dimensions.
+    """The place of the largest number of each window, as a row-major number.
 
-    The first of equal numbers counts, and the last NaN. One comparison per number of a window,
-    except the first.
+    The first of equal numbers counts, but the last of several NaNs. One comparison per number of a
+    window, except the first.
 
     Attributes:
-        windows: for each dimension, the places of each window; a window with only padding has a
-            place behind the last one, and returns PyTorch's count for that.
+        windows: for each dimension, the places of each window. A window with only padding has a
+            place beyond the dimension, and gives the number that PyTorch returns.
     """
 
     windows: tuple[tuple[tuple[int, ...], ...], ...]
@@ -356,7 +356,7 @@ class WindowPlaces(OnAxes):
 
 @dataclass(frozen=True)
 class Picked(OnAxes):
-    """The numbers of one operand at the places in the other operand; one operation each."""
+    """The numbers of one operand at places from the other operand; one operation per place."""
 
     @override
     def flops(self, apart: int, *sizes: tuple[int, ...]) -> int:
@@ -376,7 +376,7 @@ _PUTTING: Final = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin
 
 @dataclass(frozen=True)
 class Put(OnAxes):
-    """Numbers written to computed places, or combined with the present ones; one operation each.
+    """New numbers written to places, or combined with the numbers there; one operation each.
 
     Operands are the present numbers, the places, and the new numbers. If ``name`` is "set", the
     last number for a place remains.

@@ -1,4 +1,4 @@
-"""Tiles put together by rows or columns, in an Accum, and cut into parts, in a FlatMap."""
+"""Functions that put tiles together in an Accum, or cut them into parts in a FlatMap."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from operators.functions.base import Reduction, State, zeros
 class _Retile(Reduction):
     """Concatenate the tiles of a group along ``axis``; no cycles.
 
-    The result is in a memory unit if the first tile was. Valid rows or columns add up.
+    The result is in a memory unit if the first tile is. Valid rows or columns add up.
     """
 
     axis: ClassVar[int]
@@ -109,7 +109,7 @@ class RetileRow(_Retile):
         tile = list(layout.tile)
         for trips, step, dim in reversed(layout.nested(inner).canonical().loops):
             if dim is None or dim == last or step != tile[dim] or math.prod(tile[:dim]) > 1:
-                return "it puts tiles below each other that are not so in the tensor"
+                return "it puts tiles below each other that are not neighbours in the tensor"
             tile[dim] *= trips
         return Layout.of_loops(layout.shape, tile, layout.start, outer)
 
@@ -144,7 +144,7 @@ class RetileCol(_Retile):
         tile = list(layout.tile)
         for trips, step, dim in reversed(layout.nested(inner).canonical().loops):
             if dim != last or step != tile[last]:
-                return "it puts tiles beside each other that are not so in the tensor"
+                return "it puts tiles beside each other that are not neighbours in the tensor"
             tile[last] *= trips
         return Layout.of_loops(layout.shape, tile, layout.start, outer)
 
@@ -169,7 +169,7 @@ class Split(Described):
 
     @property
     def leaves_parts(self) -> bool:
-        """Whether each tile that has rows and columns has parts."""
+        """Whether each tile with rows and columns gives parts."""
         return False
 
     def infer(self, wiring: Wiring, count: Dim, tile: TileType) -> tuple[tuple[Dim, ...], TileType]:
@@ -181,7 +181,7 @@ class Split(Described):
         raise NotImplementedError
 
     def apply(self, tile: Tile) -> list[Element]:
-        """Return the parts in order, each with its stop; the last closes ``rank`` dimensions."""
+        """Return the parts in order, with their stops; the last part closes ``rank`` dimensions."""
         raise NotImplementedError
 
     def layout(self, layout: Layout) -> Layout | str:  # noqa: ARG002 - a default
@@ -200,7 +200,7 @@ class _SplitLines(Split):
         return not self.valid_only
 
     def lines(self, wiring: Wiring, count: Dim, lines: Dim) -> tuple[Dim, ...]:
-        """Return the number of lines in ``count`` tiles of ``lines`` each."""
+        """Return the number of lines in ``count`` tiles, each of ``lines`` lines."""
         if self.valid_only:
             return (wiring.symbol(f"D_{wiring.node_name}"),)
         return (wiring.absorb(product((count, lines))),)
@@ -285,7 +285,7 @@ class SplitCols(_SplitLines):
 
 @dataclass(frozen=True)
 class SplitTiles(Split):
-    """Cut a tile into a grid of smaller ones.
+    """Cut a tile into a grid of smaller tiles.
 
     Shapes:
         R x C tiles: [R / rows, C / cols] of rows x cols each; R may be decided by data.

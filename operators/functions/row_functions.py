@@ -24,10 +24,10 @@ Reducing: TypeAlias = Literal["amax", "amin", "any", "all", "mean", "prod", "sum
 
 @dataclass(frozen=True)
 class _Reducing(Step):
-    """One number per row, or per group of dimensions in a tile's rows and columns.
+    """A reduction of each row, or of some dimensions of a grid, to one number.
 
     Attributes:
-        grid: the dimensions of a tile, the last one in the tile's columns; None to reduce rows.
+        grid: the sizes of the dimensions in a tile; the last one is along columns. None for rows.
         axes: the dimensions of the grid that are reduced to one number.
     """
 
@@ -50,7 +50,7 @@ class _Reducing(Step):
         return x.reshape(self.grid).transpose(*kept, *self.axes).reshape(-1, size)
 
     def counts(self, shapes: tuple[Shape, ...]) -> tuple[Dim, Dim]:
-        """Return the number of results, and how many numbers each is reduced from."""
+        """Return the number of results, and how many numbers are reduced to each result."""
         ((rows, cols),) = shapes
         if self.grid is None:
             return rows, cols
@@ -60,7 +60,7 @@ class _Reducing(Step):
 
 @dataclass(frozen=True)
 class Reduced(_Reducing):
-    """A reduction by numpy's function ``name``: one operation a number; a mean takes one more."""
+    """A reduction by numpy's function ``name``: one per number, and for a mean one per result."""
 
     name: Reducing = "sum"
 
@@ -88,7 +88,7 @@ class Reduced(_Reducing):
 
 @dataclass(frozen=True)
 class Variance(_Reducing):
-    """A variance or its root: four operations a number, and two or three a result.
+    """A variance or its root: four operations per number, and two or three per result.
 
     The sum of squares is divided by the number of summands minus ``correction``.
     """
@@ -120,7 +120,7 @@ def _sizes(step: Step, x: Array) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Softmax(Step):
-    """The softmax of each row: eight operations a column; its logarithm takes four more a row."""
+    """The softmax of each row: eight operations per number; a logarithm takes four more per row."""
 
     logarithm: bool = False
 
@@ -142,7 +142,7 @@ class Softmax(Step):
 class RMSNorm(Step):
     """Each row divided by the root of the mean of its squares plus ``eps``, times weights.
 
-    A row takes four operations, and each of its columns three and one for each further operand.
+    A row takes four operations, and each number of it three, or four if there are weights.
     """
 
     eps: float
@@ -168,7 +168,7 @@ class RMSNorm(Step):
 class LayerNorm(Step):
     """Each row minus its mean, divided by its deviation, times weights, plus a bias.
 
-    A row takes five operations, and each of its columns five and one for each further operand.
+    A row takes five operations, and each number of it five, plus one for each further operand.
     ``eps`` is added to the variance. If ``has_weight``, the second operand is the weight.
     """
 
@@ -276,7 +276,7 @@ class _Bookkeeping(Function):
 
 @dataclass(frozen=True)
 class SetOffset(_Bookkeeping):
-    """Set the valid rows of a tile to the integer beside it; one cycle.
+    """Set the number of valid rows of a tile to an integer; one cycle.
 
     Shapes:
         tile: R x C; rows: 1 x 1, an integer; result: R x C.
@@ -315,13 +315,13 @@ class SetOffset(_Bookkeeping):
 
 @dataclass(frozen=True)
 class PadRows(_Bookkeeping):
-    """A tile with rows of zeros below, which are not valid, up to ``rows``; one cycle.
+    """Add rows of zeros, which are not valid, below a tile until it has ``rows`` rows; one cycle.
 
     Shapes:
         tile: R x C; result: rows x C, with the valid rows of the tile.
 
     Attributes:
-        rows: of the result, at least the rows of the tile.
+        rows: number of rows of the result, at least the number of rows of the tile.
 
     Example:
         >>> x = np.arange(8.0).reshape(4, 2)
@@ -367,7 +367,7 @@ class PadRows(_Bookkeeping):
 
 @dataclass(frozen=True)
 class RowAppend(_Bookkeeping):
-    """Write the rows of the second tile behind the valid rows of the first; one cycle.
+    """Write the rows of the second tile below the valid rows of the first tile; one cycle.
 
     Shapes:
         tile: R x C; more: S x C; result: R x C.
@@ -412,13 +412,13 @@ class RowAppend(_Bookkeeping):
 
 @dataclass(frozen=True)
 class CacheWriteAddress(_Bookkeeping):
-    """The address of the last tile of a request's cache, from its index and its tiles; one cycle.
+    """The address of the last tile of a request's cache; one cycle.
 
     Shapes:
-        request, tiles: 1 x 1, integers; result: 1 x 1, an integer.
+        request (its number) and tiles (of its cache): 1 x 1, integers; result: 1 x 1, an integer.
 
     Attributes:
-        stride: tiles from one request's cache to the next one's.
+        stride: number of tiles from the start of a request's cache to the start of the next.
 
     Example:
         >>> with Program("example") as program:

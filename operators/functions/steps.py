@@ -1,7 +1,7 @@
 """Chain: several steps on the tiles of one Map, each rounded like a separate call.
 
-A step computes arrays of a tile's numbers. Steps on whole rows, along dimensions, on images and of
-routers are in separate modules.
+A step computes an array from arrays of tiles' numbers. Steps on whole rows, along dimensions, on
+images and of routers are in separate modules.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from operators.functions.elementwise import NUMBERS
 
 @dataclass(frozen=True)
 class Chain(Function):
-    """Steps on tiles, one after the other; the last one gives the result.
+    """Steps on tiles, one after the other; the last step gives the result.
 
-    Each of the ``steps`` reads some of the ``count`` operands and earlier steps, and is rounded to
-    its own element type. Operands are R x C; any may have 1 row or 1 column.
+    Each step reads some of the ``count`` operands and of the earlier results. Its own result is
+    rounded to the step's element type. Operands are R x C; any may have 1 row or 1 column.
     """
 
     mixed_types: ClassVar[bool] = True
@@ -115,7 +115,7 @@ class Step:
         return 0
 
     def apply(self, *arrays: Array) -> Array:
-        """Return the result, rounded to ``dtype``; arrays and result have the type of ``wide``."""
+        """Return the result, rounded to ``dtype``; arrays and result have types from ``wide``."""
         remaining = iter(arrays)
         # As in PyTorch, an integer operand beside floating-point numbers is floating-point.
         whole = all(map(is_whole, arrays))
@@ -138,7 +138,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ComplexProduct(Step):
-    """Products of complex numbers, of four products and two sums each.
+    """Products of complex numbers; each takes four products and two sums of real numbers.
 
     Real and imaginary parts alternate in a row.
     """

@@ -58,7 +58,7 @@ class Attention(Kernel):
     """Scaled dot-product attention, one tile of queries after the other.
 
     A task is a tile of queries of all heads that share keys. It reads the n tiles of keys that it
-    sees; without any, its result is zeros. Tasks are ordered by request, then by tile of queries,
+    sees. If n is 0, its result is zeros. Tasks are ordered by request, then by tile of queries,
     then by key head.
     """
 
@@ -260,8 +260,8 @@ def _rows(queries: View, schedule: Schedule) -> int:
 
 
 def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
-    # Tiles of a kernel divide its result. A tensor in memory may have rows of zeros behind it, and
-    # is read in tiles of the widest part.
+    # The tiles of a kernel's result divide it. A tensor in memory may be padded with rows of zeros,
+    # and is read in tiles with as many rows as the largest tile of any part.
     rows = [_part_rows(keys, values, wish) for keys, values in pairs]
     widest = max(rows)
     return tuple(

@@ -1,7 +1,8 @@
 """Keys and values for attention: the tiles that its tasks see, in order.
 
-A task does not read tiles of keys that none of its queries sees, and does not mask tiles that all
-its queries see, if the mask is known while planning. Equal tiles of the mask are stored once.
+If the mask is known while planning, a task (a tile of queries of the heads that share keys) does
+not read tiles of keys that none of its queries sees. It does not mask tiles that all see. Equal
+tiles of the mask are stored once.
 Seen tiles in off-chip memory are loaded by addresses. Keys that a kernel computes arrive as a
 whole, once for each tile of queries, and a Partition drops the unseen tiles.
 """
@@ -101,7 +102,7 @@ def selectors(lists: Lists, width: int, sizes: Sizes) -> Stream:
 
 
 def dealt(streams: Sequence[Stream], numbers: np.ndarray) -> Sizes:
-    """Return the number of elements of each stream, if a Partition sends them by ``numbers``."""
+    """Return the size of each output ``streams`` of a Partition with the selectors ``numbers``."""
     counts = np.bincount(numbers.reshape(-1), minlength=len(streams)).tolist()
     return [(each.shape[0], Fraction(n)) for each, n in zip(streams, counts, strict=True)]
 
@@ -119,7 +120,7 @@ class Reader:
     Attributes:
         name: the prefix of the operators' names.
         tiles: for each task the seen tiles; the numbers continue from source to source.
-        sizes: the sizes of ragged dimensions, which the reader adds.
+        sizes: a list to which the reader adds the sizes of ragged dimensions.
     """
 
     name: str
@@ -252,7 +253,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Mask:
-    """Booleans, true if a query sees a key, or a bias for its scores.
+    """Booleans that are true if a query sees a key, or a bias for the scores.
 
     Attributes:
         shape: [batch, heads, queries, keys]; a dimension is 1 if the mask is equal along it.

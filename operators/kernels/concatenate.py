@@ -41,7 +41,7 @@ class Concatenate(Kernel):
         tile = list(rows_layout(parts[0].shape, schedule.tile_rows, parts[0].shape[-1]).tile)
         tile[dim] = math.gcd(*sizes, tile[dim])
         tile[:dim] = [1] * dim
-        # A tile is contiguous only along whole dimensions, so the dimensions before ``dim`` are 1.
+        # Tiles are contiguous only along whole dimensions, so dimensions before ``dim`` get size 1.
         layouts = _walks(parts, tuple(tile))
         whole = Layout.tiled((*lead, sum(sizes), *last), layouts[0].tile)
         result = Concatenated(name, whole.shape, parts[0].dtype, whole, tuple(parts), dim)
@@ -77,7 +77,7 @@ def _walks(parts: Sequence[View], tile: tuple[int, ...]) -> list[Layout]:
 
 
 def parts_of(view: View, dim: int) -> tuple[View, ...]:
-    """Return the parts that are concatenated to ``view`` along ``dim``; otherwise the view."""
+    """Return the parts of which ``view`` consists along ``dim``; the view if it has no parts."""
     source = view.source
     if not isinstance(source, Concatenated):
         return (view,)

@@ -207,8 +207,8 @@ def buffer_bytes(program: Program, operators: range) -> int:
 def merge_chains(model: Model) -> None:
     """Merge each kernel of steps into its only reader, if both have the same tiles.
 
-    For example, a norm spelled as powers, means and products becomes one unit, and so do the halves
-    of a rotary embedding, which read their common source twice.
+    For example, a norm written as powers, means and products becomes one unit. So do the halves of
+    a rotary embedding, which both read one source.
     """
     for kernel in reversed(list(model.kernels)):
         if isinstance(kernel, RowLocal) and kernel in model.kernels:
@@ -216,7 +216,7 @@ def merge_chains(model: Model) -> None:
 
 
 def _take_in(model: Model, kernel: RowLocal) -> None:
-    """Merge the kernels that only ``kernel`` reads into it, and then their producers."""
+    """Merge into ``kernel`` the kernels that only it reads, and then their producers."""
     while (producer := _only_read_by(model, kernel)) is not None:
         merged = _merged(producer, kernel)
         model.kernels[model.kernels.index(kernel)] = merged

@@ -32,10 +32,10 @@ from operators.tiles.tensor import Tensor
 class GroupedProduct(Kernel):
     """``x @ w[e]`` for the rows x of each expert e and for one or several w.
 
-    Tiles of whole rows are kept while w is read in tiles of columns, and the result is in tiles of
-    columns. Tiles of n columns are multiplied by n rows of w each, and the products are summed to
-    whole rows. Weights are read once for each tile of rows. The weights of an expert without rows
-    are not read.
+    A tile of whole rows is kept while w is read in tiles of columns; the result has tiles of
+    columns. A tile of n columns is multiplied by n rows of w, and the products are summed to whole
+    rows. Weights are read once for each tile of rows. The weights of an expert without rows are not
+    read.
 
     Attributes:
         tile: columns of a tile of w if rows are whole, otherwise rows of a tile of w; a divisor.

@@ -27,8 +27,8 @@ class Operand:
     Attributes:
         layout: the reading order, over the view's shape; a loop along no dimension reads tiles
             again. None for an opaque form, which is read unchanged.
-        resident: tiles that are read again stay on chip; otherwise a stored tensor is loaded again.
-            Results of kernels are always kept.
+        resident: whether tiles that are read again stay on chip. Otherwise a stored tensor is
+            loaded again; results of kernels are always kept.
         broadcasts: axes of a tile along which a single row (0) or column (1) replaces equal ones;
             the function repeats it.
         rearranges: the kernel receives tiles with the source's order of elements, and moves the

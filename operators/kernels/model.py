@@ -1,7 +1,7 @@
 """A model as a list of kernels, and its wiring into the operators of the open program.
 
 The wiring includes loads of stored tensors, converters, and paths through memory. Kernels in a loop
-of the model have to take one step after the other.
+of the model have to take the steps of the loop one after the other.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def _is_by_steps(kernel: Kernel, around: tuple[Kernel, ...], loop: Recurrence) -
 def wire(program: Program, model: Model, spilled: Collection[Operand] = ()) -> Wired:
     """Wire the kernels of ``model`` in the open ``program``; return their operators.
 
-    Operands in ``spilled`` are loaded from off-chip memory each time they are read. A kernel's
-    result is stored there first, even if a converter were enough.
+    Operands in ``spilled`` are loaded from off-chip memory each time they are read. If such an
+    operand is a kernel's result, it is stored there first, even if a converter were enough.
     """
     wired = Wired()
     joints = _Joints(program, wired, frozenset(spilled))
@@ -190,8 +190,8 @@ class _Joints:
     def _as_pulled(self, source: Computed, operand: Operand, wanted: Layout) -> Stream:
         """Return a source in another layout; readers of the same layout share a converter.
 
-        Readers do not share a layout that reads tiles again: a private buffer keeps each tile once,
-        but a shared converter would repeat the tiles in the channels of readers that wait.
+        Readers do not share a converter that reads tiles again: it would repeat the tiles in the
+        channels of waiting readers, but the buffer of a private converter keeps each tile once.
         """
         through = operand in self._spilled or not is_convertible(operand.view, wanted)
         stream = self.streams[source]
@@ -254,7 +254,7 @@ def spill(stream: Stream, written: Layout, read: Layout) -> Stream:
 
 
 def _in_rectangles(layout: Layout) -> Layout:
-    """Return the same tiles, cut into rectangles of memory: into rows, or equal parts of rows."""
+    """Return the same tiles, cut into smaller tiles until each is a rectangle in memory."""
     smaller, last = layout, len(layout.tile) - 1
     for dim in range(last):
         if is_matrix(smaller):
@@ -283,7 +283,7 @@ class Wired:
     """The operators of each kernel and operand, as indices of ``Program.nodes``.
 
     Attributes:
-        operands: the operators that were wired for each operand; none for a shared converter.
+        operands: the operators wired for each operand; a shared converter is in one range only.
         in_front: the operators in front of each operand, including a shared converter.
     """
 
@@ -315,7 +315,7 @@ def times_loaded(operand: Operand, *, spilled: bool) -> int:
 
 
 def _loaded(operand: Operand, layout: Layout) -> Layout:
-    """Return the layout in which an operand is loaded that the kernel reads in ``layout``."""
+    """Return the layout in which an operand is loaded if its kernel reads ``layout``."""
     return _once(layout) if operand.resident else layout.nested(unrepeated(layout.loops))
 
 

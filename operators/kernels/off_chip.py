@@ -56,7 +56,7 @@ class Gather(Kernel):
 
 
 class Store(Kernel):
-    """Store a tensor under its own ``shape``, which may have no dimension."""
+    """Store a tensor in its own ``shape``, which may have no dimension."""
 
     family: ClassVar = "store"
 

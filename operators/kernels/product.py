@@ -1,8 +1,8 @@
-"""Matrix products, which are a Map over pairs of tiles or an Accum of sums, and their tiles.
+"""Matrix products, as a Map over pairs of tiles or an Accum of their products.
 
-The layouts of a product follow from the order of its loops. Weights are in off-chip memory; two
-computed operands are read batch by batch, in any order. B counts batches, M rows and N columns of
-the result (the output features), K is the inner dimension; tm, tn and tk are sizes of tiles.
+The layouts of a product follow from the order of its loops. Weights are in off-chip memory. Two
+computed operands are read batch by batch. The result has B batches, M rows and N columns (the
+output features). K is the inner dimension. Tiles have the sizes tm, tn and tk.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from operators.shape import redimensioned
 from operators.sources import Selectors
 
 _NARROWER = 8
-"""Units take equal numbers of tiles if these are at most this factor narrower than wished."""
+"""If equal shares for all units need narrower tiles, these may be narrower by this factor."""
 
 _THINNER = 4
-"""Tiles of rows are taken unchanged if they have at most this factor fewer rows than wished."""
+"""Arriving tiles are kept unless the schedule has more than this factor times as many rows."""
 
 _WIDER = 4
-"""Whole rows of sums may be at most this factor as wide as the rows of the operand."""
+"""Whole rows of sums may be at most this many times as wide as the rows of the operand."""
 
 
 class Product(Kernel):
-    """``left @ right``, or ``left @ right.T``, with an addend before rounding.
+    """``left @ right``, or ``left @ right.T``; an addend is added before rounding.
 
-    For R tiles of rows and C tiles of columns, a stored left operand is read once, but C times in
-    ``output`` order if K is tiled. A stored right operand is read R times, but once in ``weight``
-    order, which keeps all rows and a tile of tn x K. A stored operand without room is loaded again.
-    A kernel's result is kept on chip and read once.
+    The result has R tiles of rows and C of columns. A stored left operand is loaded once, or C
+    times in ``output`` order if K is tiled. A stored right operand is loaded R times, or once in
+    ``weight`` order, which keeps all rows and a tile of tn x K. A stored operand that finds no room
+    is loaded again. A kernel's result is kept on chip and read once.
 
     If the nest has several units, each unit loads and multiplies its own columns of the weights,
     and the tiles of the units are merged in turn.
@@ -164,7 +164,7 @@ def _dealt(view: View, nest: Nest, axis: int) -> list[View]:
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops over batches b, tiles of rows r, of columns n, and of the inner dimension k.
+    """Loops: b over batches, and r, n and k over tiles of rows, columns and the inner dimension.
 
     The loops in ``row`` and ``output`` order are (b, r, n, k), in ``weight`` order (b, n, r, k).
 
@@ -191,7 +191,7 @@ class Nest:
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
-        """All loops over the left operand, outermost first; the loop n reads it again."""
+        """All loops over the left operand, outermost first; the loop n reads the operand again."""
         batches = self._along(range(self.batch))
         rows, inner = self._along(range(self.batch, self.last)), self._along((self.last,))
         across = (Loop(self.size // (self.cols * self.units), 1, None),)
@@ -217,13 +217,13 @@ class Nest:
 
     @property
     def reading_left(self) -> Layout:
-        """The order in which the left operand is read, without innermost loops over one tile."""
+        """The order of reading the left operand, without innermost loops that repeat a tile."""
         return Layout.of_loops(self.left.shape, self.left.tile, (), unrepeated(self.loops))
 
     def reading_right(self, batches: tuple[int, ...], *, transposed: bool) -> Layout:
         """Return the order in which a unit reads its U = N / units columns of the right operand.
 
-        They are ``[*batches, U, K]`` if ``transposed``, otherwise ``[*batches, K, U]``.
+        The columns are ``[*batches, U, K]`` if ``transposed``, otherwise ``[*batches, K, U]``.
         """
         count = len(batches)
         sizes = self.size // self.units, self.left.shape[-1]
@@ -283,12 +283,12 @@ def linear(
     """Return ``x @ weight.T``, with a bias that is added before rounding.
 
     ``x`` is ``[*rows, K]``, ``weight`` ``[N, K]`` in off-chip memory; ``bias`` broadcasts to
-    ``[*rows, N]``. Weights are read as PyTorch stores them, by rows of an output feature. So the
-    rows of a tile are as long as possible, and the memory fills all its requests.
+    ``[*rows, N]``. Weights are read as PyTorch stores them, with one output feature in a row. So
+    the rows of a tile are as long as possible, and the memory fills all its requests.
 
-    In ``row`` order or with one tile of rows, operands that arrive in tiles of columns are summed
-    as they arrive. The sums are whole rows, if these are at most 4 times as wide as the operand's.
-    If no tile near the scheduled size divides N, weights and bias are padded with rows of zeros.
+    In ``row`` order or with one tile of rows, an operand may arrive in tiles of columns. If N is at
+    most 4 * K, their products are summed to whole rows. Otherwise the tiles are joined first. If no
+    tile near the scheduled size divides N, weights and bias are padded with rows of zeros.
     """
     size, inner = weight.shape
     stored_as = schedule.weight_dtype_of(name)
@@ -332,9 +332,9 @@ def linear(
 def left_tiles(x: View, batch: int, schedule: Schedule, *, whole: bool) -> Layout:
     """Return the tiles in which a left operand ``[*batches, *rows, K]`` is read, each once.
 
-    Arriving tiles of one batch are kept if they have enough rows. Otherwise tiles have the
-    schedule's rows, since a product with weights takes 16 rows as fast as one, if a converter can
-    make such tiles. With ``whole``, the inner dimension is whole or in its arriving tiles.
+    Arriving tiles of one batch are kept if they have enough rows, or if no converter can make tiles
+    with the schedule's rows. A product with weights takes 16 rows as fast as one. With ``whole``,
+    the inner dimension is whole or in its arriving tiles.
     """
     inner = x.shape[-1]
     cols = inner if whole else near_divisor(inner, schedule.tile_inner) or inner
@@ -372,7 +372,7 @@ def _padded(view: View, axis: int, size: int) -> View:
 
 
 _WIDEST = 8
-"""Arriving tiles are kept if they are at most this factor as wide as the schedule wishes."""
+"""Arriving tiles are kept if they are at most this many times as wide as the schedule's."""
 
 
 def batched(
@@ -384,7 +384,7 @@ def batched(
     schedule: Schedule,
     factors: tuple[float, float] = (1.0, 1.0),
 ) -> Product:
-    """Return ``left @ right``, with an addend before rounding.
+    """Return ``left @ right``, with an addend that is added before rounding.
 
     ``left`` is ``[*B, *M, K]``, ``right`` ``[*B, K, N]``; ``added`` broadcasts to ``[*B, *M, N]``.
     The tiles follow the tiles of the left operand and the columns of the right one. The right

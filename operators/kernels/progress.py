@@ -13,7 +13,7 @@ _CLEARED: Final = "\r\x1b[K"
 
 
 def progress(text: str) -> None:
-    """Show ``text`` in place of the last text, which may be empty; workers of a study do not."""
+    """Show ``text``, which may be empty, in place of the last text; not in workers of a study."""
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and parent_process() is None:
         columns = shutil.get_terminal_size().columns
         sys.stderr.write(f"{_CLEARED}{text[: columns - 1]}")

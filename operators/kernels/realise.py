@@ -109,7 +109,7 @@ class _Summary:
         return total
 
     def _bytes_of(self, channel: str, stream: Stream) -> int:
-        """Return the bytes of a channel; 0 for references to buffers, which count elsewhere."""
+        """Return the bytes of a channel; 0 for references to buffers, which count as buffers."""
         if isinstance(stream.value, BufferType):
             return 0
         size_bytes = number_of(self._program, stream.value.size_bytes) or 0
@@ -129,7 +129,7 @@ class Again:
     """A tensor that moves more than once.
 
     Attributes:
-        size_bytes: the traffic beyond moving it once; all traffic if it should stay on chip.
+        size_bytes: the traffic beyond moving it once; all traffic of an intermediate tensor.
     """
 
     tensor: str
@@ -144,8 +144,8 @@ def moved_again(program: Program, model: Model, wired: Wired, fusion: Fusion) ->
     """Return the traffic of ``program`` beyond moving each tensor once.
 
     All readers together should read a stored tensor once, and an intermediate tensor should not be
-    in memory. Tiles that are loaded by addresses count if they exceed their whole tensor. Sizes
-    that depend on unbound symbols are left out.
+    in memory. Tiles that are loaded by addresses count as far as they exceed their tensor's
+    size. Sizes that depend on unbound symbols are left out.
     """
     moves = [*_read(program, model, wired, fusion), *_through(program, wired, fusion)]
     moves += _named(program, model, wired)
@@ -175,7 +175,7 @@ def _reason(kernel: Kernel, *, spilled: bool) -> str:
     if spilled:
         return "as on_chip_bytes leaves no room to keep it"
     assert isinstance(kernel, Product)
-    return f"as other tiles stay in the order {kernel.nest.order}"
+    return f"as the order {kernel.nest.order} keeps other tiles on chip"
 
 
 def _side_by_side(source: Source, readings: Sequence[tuple[str, int]]) -> Again:
@@ -254,12 +254,12 @@ class Demand(NamedTuple):
 
 
 def share_out(program: Program, flops_per_cycle: int) -> None:
-    """Share a bandwidth among the compute units of ``program`` without their own bandwidth."""
+    """Share a bandwidth among the compute units of ``program`` that have no bandwidth yet."""
     program.allot(shares(demands_of(program), flops_per_cycle))
 
 
 def demands_of(program: Program) -> dict[str, Demand]:
-    """Return the work of the compute units of ``program`` without their own bandwidth.
+    """Return the work of the compute units of ``program`` that have no bandwidth yet.
 
     Sizes that depend on data count with their mean. If the number of operations depends on unbound
     symbols, a unit counts as one operation per element.

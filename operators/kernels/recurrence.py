@@ -1,7 +1,7 @@
 """Recurrences: a Feedback carries the state of one step to the next step.
 
 Each tensor of a loop has the step as its first dimension: the state before each step, the tensors
-computed from it, and the state behind each step. Any kernels may be in between if they take one
+computed from it, and the state after each step. Any kernels may be in between if they take one
 step after the other.
 """
 
@@ -108,7 +108,7 @@ class States(Kernel):
 
 
 class Behind(Kernel):
-    """The state behind each step: it returns to ``states``, and the last one is the result."""
+    """The state after each step, which returns to ``states``; the last state is the result."""
 
     family: ClassVar = "recurrence"
 
@@ -191,7 +191,7 @@ def _without_steps(layout: Layout) -> Layout:
 def _one_of_two(turns: np.ndarray, name: str) -> Stream:
     """Return selectors of one of two streams each, [1, len(turns)].
 
-    No operator has to add the outermost dimension. It would block the loop, since it sends its last
-    element only after the end of the stream.
+    They already have the outermost dimension. An operator that adds it would block the loop, since
+    it sends its last element only after the end of the stream.
     """
     return Selectors(turns[:, np.newaxis], 2, name=name)()

@@ -30,7 +30,7 @@ from operators.shape import Flatten, Reshape, redimensioned
 from operators.sources import Selectors
 
 Choice = Callable[[int], NDArray[np.int64]]
-"""Returns, for a number of experts, the experts of each token, [tokens, hits], distinct per row."""
+"""Returns each token's experts, [tokens, hits], all different, for a number of experts."""
 
 
 class KnownRows(NamedTuple):
@@ -81,7 +81,7 @@ class Routing:
     _checked_choice: NDArray[np.int64] | None = field(default=None, init=False)
 
     def choice(self) -> NDArray[np.int64]:
-        """Return the experts of each token, [tokens, hits]; for timing mode if data choose them."""
+        """Return the experts of each token, [tokens, hits]; for timing mode only if data choose."""
         if self._checked_choice is None:
             self._checked_choice = self._checked(np.asarray(self._choice(self.experts)))
         return self._checked_choice
@@ -178,7 +178,7 @@ class RoutedStreams:
     """The streams of routed rows.
 
     Attributes:
-        data: [D_i] of 1xC for each expert, [n_r] of NxC or [n_r, J] of Nxc for each region.
+        data: for each expert [D_i] of 1xC, or for each region [n_r] of NxC or [n_r, J] of Nxc.
         origins: for each region of tiles a stream [n_r] for the loads of weights: the expert of
             each tile, or the packed tiles if the region has one expert.
         rows: for each expert a stream with the expert's number of rows.
@@ -250,7 +250,7 @@ def as_rows(name: str, routed: RoutedStreams) -> RoutedStreams:
 
 
 Places = Callable[[], NDArray[np.int64]]
-"""The streams that each selector names, ``[..., hits]``."""
+"""Returns the streams that each selector names, ``[..., hits]``."""
 
 
 class _ByChoice(Kernel):

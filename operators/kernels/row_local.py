@@ -1,4 +1,4 @@
-"""Calls on single tiles: on numbers, on rows that a tile holds whole, and moves of elements."""
+"""Calls that need one tile at a time: on numbers, on whole rows, and moves of elements."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ _TILES: Final = (16, 64, 256)
 _ORDERS: Final[tuple[Order, ...]] = ("weight", "row", "output")
 
 _MOST_RUN: Final = 2_000_000
-"""The most elements of a program that is run for a comparison, which takes about a second."""
+"""Programs with more elements are not run for a comparison; this many take about a second."""
 
 _MOST_SIZED: Final = 2_000
-"""The most elements of a program for sizing its channels, which takes some seconds."""
+"""Channels of programs with more elements are not sized; this many take some seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +80,8 @@ class Schedule(Described):
             no limit.
         flops_per_cycle: the bandwidth of all compute units together, shared out so that the slowest
             unit is as fast as possible. None for the bandwidths of the program.
-        tuned: the tile sizes and the order of the shortest run among some candidates, which include
-            the ones here, and found depths of channels.
+        tuned: whether tile sizes, order and depths of channels are searched. The candidates include
+            the sizes and the order given here.
     """
 
     tile_rows: Annotated[int, Bounds(1)] = 16
@@ -107,10 +107,10 @@ class Schedule(Described):
         on_chip_bytes: Annotated[int, Bounds(0)] | None = None,
         flops_per_cycle: Annotated[int, Bounds(1)] | None = None,
     ) -> Schedule:
-        """Return a schedule that is searched when a program is made under it.
+        """Return a schedule that is searched when a program is made.
 
-        The search has three levels, as in StreamTensor: tiles, order and compute bandwidth for the
-        slowest unit; fusion of the kernels that fit on chip; depths of channels.
+        As in StreamTensor, the search chooses tiles and order, fuses kernels that fit on chip, and
+        sizes channels. The compute bandwidth is shared out for the slowest unit.
 
         Example:
             >>> Schedule.auto(on_chip_bytes=1 << 20).tuned
@@ -149,7 +149,6 @@ def _first(patterns: Mapping[str, Value], name: str, otherwise: Value) -> Value:
 
 
 def divisors(size: int) -> set[int]:
-    """Return the divisors of ``size``, which is at least 1."""
     small = [each for each in range(1, isqrt(size) + 1) if size % each == 0]
     return {*small, *(size // divisor for divisor in small)}
 
@@ -213,9 +212,9 @@ def tuned(schedule: Schedule, build: Callable[[Schedule], Program]) -> Program:
     cycles, until no bound is below the shortest run. If none is small enough, the bounds decide.
     The first of equal candidates is taken.
 
-    Channels of a small program get the depths of least bytes that are as fast as unlimited
+    Channels of a small program get the depths with the fewest bytes that are as fast as unlimited
     channels. Channels of a larger program get the number of slots that its run used, which does not
-    change that run. These depths hold for streams as long as in a timing run.
+    change that run. Streams of other lengths than in the timing run may need other depths.
 
     If no candidate makes a program, the first candidate's error is raised.
     """

@@ -45,7 +45,7 @@ class Stored(Source):
     Data that exist before the run can be stored in any shape, so each view is a separate tensor.
 
     Attributes:
-        tensor: the data, of ``shape``, with dimensions of 1 in front up to two dimensions.
+        tensor: the data, of ``shape``; dimensions of 1 are put in front if it has fewer than two.
         known: the data are available while the model is planned, and may affect the plan.
         base: the tensor that this one is a view of; None if it is not a view.
     """
@@ -63,7 +63,7 @@ class Stored(Source):
         *,
         known: bool = False,
     ) -> Stored:
-        """Return a tensor with the ``data`` of a callable, which is called when they are needed."""
+        """Return a tensor with the ``data`` of a callable, called when a tile is needed."""
         full = (1,) * (2 - len(shape)) + shape
         made = None if data is None else lambda: np.asanyarray(data()).reshape(full)
         tensor = Tensor(full, made, dtype=dtype_name(dtype))
@@ -90,7 +90,7 @@ class Stored(Source):
 
 
 def _check_held(array: np.ndarray, dtype: np.dtype) -> None:
-    """Refuse numbers that a block-scaled type would round; a load refuses them for other types."""
+    """Refuse numbers that a block-scaled type would round; loads check the other types."""
     if block_format(dtype) is None:
         return
     rounded = numbers_of(converted(array, dtype))
@@ -120,8 +120,8 @@ class Pulled:
     """The layout in which a reader of a view takes tiles from the view's source.
 
     Attributes:
-        layout: over the source's shape; over another shape of equal size if only off-chip memory,
-            in which both are the same, can provide the tiles.
+        layout: over the source's shape. If only off-chip memory can provide the tiles, it may be
+            over another shape of equal size, since memory does not distinguish the shapes.
         places: for each element of the reader's tile, the row-major number of the element in the
             source's tile: [rows, cols].
     """
@@ -155,7 +155,7 @@ class View:
         return not self.steps
 
     def permuted(self, dims: Sequence[int]) -> View:
-        """See dimension ``dims[i]`` as dimension i."""
+        """Return a view in which dimension ``dims[i]`` becomes dimension i."""
         dims = tuple(dims)
         if dims == tuple(range(len(dims))):
             return self
@@ -166,12 +166,12 @@ class View:
         return self._seen(Permuted(dims), tuple(self.shape[axis] for axis in dims))
 
     def reshaped(self, shape: Sequence[int]) -> View:
-        """See the same elements in row-major order under another shape."""
+        """Return the same elements in row-major order in another shape."""
         shape = tuple(shape)
         return self if shape == self.shape else self._seen(Reshaped(shape), shape)
 
     def sliced(self, dim: int, first: int, count: int) -> View:
-        """See ``count`` places of a dimension, from ``first`` on."""
+        """Return ``count`` places of a dimension, from ``first`` on."""
         if (first, count) == (0, self.shape[dim]):
             return self
         shape = (*self.shape[:dim], count, *self.shape[dim + 1 :])
@@ -197,13 +197,13 @@ class View:
         return replace(self, shape=shape, steps=(*self.steps, (step, self.shape)))
 
     def pull(self, layout: Layout) -> Pulled | None:
-        """Return how the source is read for a view in ``layout``; None if it cannot be."""
+        """Return how the source is read for a view in ``layout``; None if no layout does it."""
         tiles = []
         for index, (step, before) in reversed(list(enumerate(self.steps))):
             tiles.append((step, layout.tile))
             pulled = step.pull(layout, before)
             if pulled is None and index == 0 and isinstance(step, Reshaped):
-                # In row-major memory the source has this shape as well.
+                # In row-major memory, the source also has the shape of the view.
                 tiles.pop()
                 break
             if pulled is None:
@@ -280,7 +280,7 @@ class Permuted(Step):
         seen = permuted(layout, inverse)
         if seen is not None:
             return seen.layout
-        # The elements of a tile may move in other ways than exchanging rows with columns.
+        # The elements of a tile move, but not by exchanging its rows with its columns.
         return replace(
             layout,
             shape=tuple(layout.shape[axis] for axis in inverse),
@@ -305,7 +305,7 @@ class Permuted(Step):
 
 @dataclass(frozen=True)
 class Reshaped(Step):
-    """The same elements in row-major order under another shape."""
+    """The same elements in row-major order in another shape."""
 
     shape: tuple[int, ...]
 

@@ -53,7 +53,7 @@ from fabric.extend import (
 )
 
 Orders: TypeAlias = tuple[Layout | str, ...]
-"""For each stream its layout, or a reason, in words, for its absence."""
+"""The layout of each stream, or the reason, in words, why it has none."""
 
 Types: TypeAlias = tuple[StreamType, ...]
 
@@ -69,7 +69,7 @@ def check_inputs(name: str, inputs: tuple[Stream, ...]) -> None:
 
 
 def check_static(what: str, stream: Stream, value: ValueType) -> TileType:
-    """Return ``value``, of an element of ``stream``, if it is a tile of a static size."""
+    """Return ``value``, a type in ``stream``; refuse it unless it is a tile of a static size."""
     if isinstance(value, TileType) and is_static(value.rows) and is_static(value.cols):
         return value
     raise ShapeError(f"{what} {stream}: expected tiles of a static size")
@@ -105,7 +105,7 @@ def _check_converts(number: float, dtype: np.dtype) -> None:
 
 
 def unpacked(values: Iterable[Value]) -> list[Value]:
-    """Return ``values`` with the items of tuples in the place of the tuples."""
+    """Return ``values`` with each tuple replaced by its items."""
     flat: list[Value] = []
     for value in values:
         if value.__class__ is tuple:
@@ -116,7 +116,7 @@ def unpacked(values: Iterable[Value]) -> list[Value]:
 
 
 def unpacked_types(types: Iterable[ValueType]) -> tuple[ValueType, ...]:
-    """Return ``types`` with the items of tuples in the place of the tuples."""
+    """Return ``types`` with each tuple replaced by its items."""
     flat: list[ValueType] = []
     for value_type in types:
         if isinstance(value_type, TileType) or not isinstance(value_type, TupleType):
@@ -138,7 +138,7 @@ def load_cycles(unit: Unit, value: Value) -> int:
 def charged(unit: Unit, cycles: int) -> int:
     """Return the cycles to charge for an element that takes ``cycles``.
 
-    A unit with registers knows the cost of an element some cycles later.
+    A unit with registers takes some cycles more, until it knows the cost of the element.
     """
     return cycles + unit.registers.cost_cycles if cycles else 0
 
@@ -182,9 +182,9 @@ class Values(Generic[V]):
     def __init__(self, source: Source, sink: Sink, *, adds: int = 0, held: bool = False) -> None:
         """Pass bare stops on to ``sink``.
 
-        ``adds`` is the number of inner dimensions that the output has in addition. If ``held``, an
-        element keeps its slot until ``take``, and a bare stop until it is passed on. Otherwise
-        elements are dequeued when they are returned.
+        ``adds`` is the number of inner dimensions that only the output has. If ``held``, an element
+        keeps its slot until ``take``, and a bare stop until it is passed on. Otherwise elements are
+        dequeued when they are returned.
         """
         self._source: Final = source
         self._sink: Final = sink
@@ -238,10 +238,10 @@ class Lockstep(Generic[V]):
         Args:
             ports: the ports of the operator.
             sink: receives the bare stops; if None, bare stops are returned.
-            adds: the number of inner dimensions that the output has in addition. With -n it has n
-                fewer, and bare stops inside these dimensions are returned.
+            adds: the number of inner dimensions that only the output has. With -n, the output lacks
+                n inner dimensions, and bare stops inside these dimensions are returned.
             held: a bare stop keeps its slots until it has been passed on.
-            unpack: return the items of tuples in the place of the tuples.
+            unpack: replace each tuple by its items.
         """
         self._ports = ports
         self._sink = sink
@@ -300,7 +300,7 @@ class Lockstep(Generic[V]):
         return True
 
     def take(self) -> None:
-        """Dequeue the last elements."""
+        """Dequeue the elements that were returned last."""
         for source in self._ports.inputs:
             source.take()
 
@@ -329,9 +329,9 @@ def _alike(values: list[Value]) -> bool:
 class Guided(Generic[V]):
     """An iterator over the values of an input; for each value, the operator reads a group.
 
-    The groups come from another input. For each bare stop of the values, that input has an equal
-    bare stop outside of any group. The operator calls ``groups.passed`` for every element of a
-    group, including the last one.
+    The groups come from another input. For each bare stop of the values, the groups' input has an
+    equal bare stop outside of any group. The operator calls ``groups.passed`` for every element of
+    a group, including the last one.
     """
 
     __slots__ = ("_begun", "_groups", "_held", "_inner", "_one_group", "_ports", "_sink", "_values")
@@ -346,7 +346,7 @@ class Guided(Generic[V]):
         inner: int = 0,
         held: bool = False,
     ) -> None:
-        """Pass the bare stops of ``groups`` outside of groups on to ``sink``; drop them if None.
+        """Pass bare stops outside of groups on to ``sink``; drop them if it is None.
 
         ``inner`` is the number of the output's dimensions inside the dimensions that both inputs
         have. If ``held``, an element keeps its slot until ``take``, and a bare stop until it is
@@ -434,7 +434,7 @@ class Track:
     Attributes:
         element: the last element that was read; None before the first and at the end.
         stop: the number of dimensions that the element closes; -1 without an element.
-        level: the number of closed dimensions outside of sub-tensors; below 0 inside one.
+        level: the number of closed dimensions outside of sub-tensors; below 0 in a sub-tensor.
     """
 
     __slots__ = ("_inner", "_place", "element", "level", "port", "source", "stop")
@@ -450,7 +450,7 @@ class Track:
         self._place = [0] * len(ports.input_types[port].shape)
 
     def passed(self, element: Element | None) -> None:
-        """Note that ``element``, or the end, is next."""
+        """Move to ``element``; None is the end."""
         stop = self.stop
         if stop >= 0:
             place = self._place
@@ -502,7 +502,7 @@ class Track:
 async def closing(ports: Ports, low: Track, high: Track) -> None:
     """Peek the bare stop with which ``low`` has to continue, since ``high`` closes more.
 
-    It closes the next dimension that ``low`` has open.
+    The bare stop closes the next open dimension of ``low``.
     """
     element = await low.source.peek()
     if element is not None:

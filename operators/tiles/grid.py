@@ -26,8 +26,8 @@ from operators.streams.reading import tile_of
 from operators.tiles.tensor import Elements, Scratch, Tensor
 
 Position: TypeAlias = tuple[tuple[int, ...], int, int | None]
-"""A position in a tensor: the index along each dimension up to a dimension of size 0, the number of
-dimensions that close there, and the dimension of size 0 (None at an element)."""
+"""A position in a tensor: its index, the number of dimensions that close there, and the dimension
+of size 0 (None at an element). The index ends before a dimension of size 0."""
 
 
 def positions(shape: Sequence[int]) -> Iterator[Position]:
@@ -56,13 +56,13 @@ def row_major_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 _MOST_LISTED: Final = 1 << 16
-"""The most elements of a view that are kept in a list, instead of being computed each time."""
+"""Views with at most this many elements keep them in a list; others compute them each time."""
 
 
 Viewed: TypeAlias = tuple[int | None, int, int | None]
 """The number of an item, the number of dimensions that close, and the dimension of size 0.
 
-An empty dimension has None as the first, an item has None as the last.
+The first is None at an empty dimension. The last is None at an item.
 """
 
 
@@ -72,12 +72,12 @@ def numbers_below(count: int) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """The items of a row-major sequence that are read, in the shape in which they are read.
+    """A reading of some items of a row-major sequence, in a shape.
 
     Attributes:
         shape: outermost dimension first.
         strides: the step along each dimension, in items.
-        offset: the number of the first item.
+        offset: the number of the item that is read first.
     """
 
     shape: tuple[int, ...]
@@ -116,7 +116,7 @@ class Grid:
     The tensor is stored as a matrix: all dimensions except the last are rows.
 
     Attributes:
-        shape: in tiles, outermost first.
+        shape: numbers of tiles, outermost dimension first.
         count: the number of tiles.
     """
 
@@ -208,7 +208,7 @@ class Grid:
     def tiles(self, ports: Ports) -> Tiles:
         """Return the tiles that a load sends.
 
-        Single integers with data have these data in both modes, since they may be addresses.
+        Tiles of a single integer have data in both modes, since they may be addresses.
         """
         if ports.functional and isinstance(self.tensor, Scratch):
             return _ScratchTiles(self, ports, self.tensor)
@@ -239,7 +239,7 @@ class Grid:
 
 
 class Tiles:
-    """Tiles by number, each made once; without data they are all one tile."""
+    """Tiles by number, each made once; without data, all numbers give the same tile."""
 
     def __init__(self, grid: Grid, ports: Ports, elements: Elements | None) -> None:
         self._grid = grid

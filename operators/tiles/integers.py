@@ -1,4 +1,4 @@
-"""Integers on streams: 1x1 tiles of addresses, lengths and indices, real in both modes."""
+"""Integers on streams: 1x1 tiles of addresses, lengths and indices, with data in both modes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST: Final = int(np.iinfo(ADDRESS_DTYPE).max)
 
 
 def integer(number: int) -> Tile:
-    """Return a tile with ``number``, which is not in a memory unit.
+    """Return a tile that holds ``number`` and is not in a memory unit.
 
     Raises:
         ValueError: the number is below 0, or has more than 64 bits.
@@ -27,7 +27,7 @@ def integer(number: int) -> Tile:
 
 
 def count_in(tile: Tile, what: str) -> int:
-    """Return the number in ``tile``; refuse a negative one as ``what``."""
+    """Return the number in ``tile``; refuse a negative number, called ``what`` in the error."""
     number = number_in(tile)
     if number < 0:
         raise ValueError(f"{what} is {number:,}: expected at least 0")

@@ -101,7 +101,7 @@ def test_rotary_halves_are_loaded_again() -> None:
         (
             {"order": "row"},
             3 * 4 * 96 * 64,
-            "read 4 times by linear, as other tiles stay in the order row",
+            "read 4 times by linear, as the order row keeps other tiles on chip",
         ),
         # 64 x 64 numbers are read for each of 3 tiles of 32 columns.
         (
