@@ -37,7 +37,7 @@ class Wait:
         channels: the channels it waits for; empty for the clock, the HBM and the capacity.
         since_cycle: the unit's clock when it began to wait.
         any_of: whether one of the channels is enough, as in a merge; else all are needed.
-        stops: level of the last stop seen, and the lowest that closes the awaited dimensions.
+        stops: levels of the last stop seen, and of the lowest that closes the awaited dimensions.
     """
 
     __slots__ = ("any_of", "channels", "operation", "since_cycle", "stops")

@@ -89,7 +89,7 @@ class Guard:
         self.running: object = None
 
     def begin(self, operation: str) -> None:
-        """Check that the last operation was awaited; note ``operation`` of the caller's caller."""
+        """Check that the last operation was awaited; note ``operation`` and its caller."""
         if self._operation is not None or self.stray is not None:
             self.end()
         frame = sys._getframe(2)

@@ -103,7 +103,7 @@ class GuardedMemory(StandIn):
         if not isinstance(unit, Unit) or unit not in self._submitted:
             name = unit.name if isinstance(unit, Unit) else described(unit)
             raise Refusal(
-                f"advance() answers {name}: expected units that have a burst under way, once each"
+                f"advance() answers {name}: expected each unit with a burst under way at most once"
             )
         since, waited_cycles = self._submitted.pop(unit)
         answered, unit.now, unit.off_chip_cycles = unit.now, since, waited_cycles

@@ -126,7 +126,7 @@ def _count_elements(w: _World, cut: int) -> int:
             counts.left_over += value
             continue
         counts.last_taken = row.taken_cycle
-        # Credits return in order, but a requested element may set out after the next one.
+        # Credits return in order, but an element may be requested to set out after the next one.
         while (
             returned < number and usable_from(w.rows[returned].taken_cycle, way.backward) <= set_out
         ):

@@ -36,7 +36,7 @@ class WaitState(NamedTuple):
         channels: numbers; empty for the clock and the memories.
         since_cycle: its clock when it began to wait.
         any_of: whether one of the channels is enough; else all are needed.
-        stops: level of the last stop seen, and the lowest that would close the awaited dimensions.
+        stops: levels of the last stop seen, and of the lowest that closes the awaited dimensions.
     """
 
     operation: Operation

@@ -63,11 +63,11 @@ ADVANCES: Final[dict[str, tuple[Callable[[list[Unit]], Any], str]]] = {
     "nothing": (lambda _: None, "TypeError: 'NoneType' object is not iterable"),
     "twice": (
         lambda units: _answered(units[:1], 3) * 2,
-        "advance() answers first: expected units that have a burst under way, once each",
+        "advance() answers first: expected each unit with a burst under way at most once",
     ),
     "another": (
         lambda units: [*units, 7],
-        "advance() answers 7: expected units that have a burst under way, once each",
+        "advance() answers 7: expected each unit with a burst under way at most once",
     ),
     "early": (
         lambda units: _answered(units, -2),
