@@ -138,7 +138,7 @@ def _dynamic(data: _Data, regions: int, program: Program) -> None:
         tiles = _region(region, Requests(*share), data)  # [b, n]
         tokens[region].connect(Accum(SignalAllRead(), name=f"region_{region}_ask")(tiles))  # [b]
         tiles_of.append(tiles)
-    # The run decides the share of each region, but their sums are known.
+    # The run decides the requests and tiles of each region, but their totals are known.
     program.bind(sum(tiles.shape[0] for tiles in tiles_of), count)
     program.bind(sum(tiles.type.count for tiles in tiles_of), data.tiles)
 

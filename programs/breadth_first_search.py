@@ -64,7 +64,7 @@ class Latest(Split):
     """Emit the columns of a tile that have its largest number.
 
     Attributes:
-        padded: emit as many numbers as there are columns, filled up with the number of columns.
+        padded: always emit one number per column. Missing ones are the number of columns.
     """
 
     padded: bool
@@ -86,7 +86,7 @@ class Latest(Split):
 
 @dataclass(frozen=True)
 class Marked(Reduction):
-    """Make a tile with 1 in the columns that numbers name, 0 elsewhere, in a cycle per number.
+    """Make a tile with 1 in the columns that numbers name, and 0 elsewhere. A number takes a cycle.
 
     Attributes:
         columns: columns of the tile. The number ``columns`` marks nothing.

@@ -92,7 +92,7 @@ def build(
         experts: the number of experts. This and the sizes below are the model's if None.
         top_k: experts per token.
         hidden: columns of the tokens.
-        inter: columns between an expert's gate and up projection and its down projection.
+        inter: columns of the results of an expert's gate and up projections.
         heads: query heads, of all key-value heads together.
         key_heads: key-value heads.
         head_dim: columns of a head.

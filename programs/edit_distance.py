@@ -133,7 +133,7 @@ class IsDone(Function):
 
 @dataclass(frozen=True)
 class Distance(Function):
-    """Read the distance of a finished pair, at all symbols of the left in the last wavefront."""
+    """Read the distance of a pair: column n of its last wavefront, for n symbols of the left."""
 
     mixed_types: ClassVar = True
     fixed_cycles: ClassVar = 1
@@ -240,7 +240,7 @@ def _load(
 
 
 def _first(stream: Stream, count: int) -> Stream:
-    """Return the first ``count`` elements. The known number ends a loop."""
+    """Return the first ``count`` elements. A loop can end, because their number is known."""
     return Flatten(0, 1)(Reassemble()([stream], _which(np.zeros(count), 1)))
 
 

@@ -49,7 +49,7 @@ from operators import (
     Tensor,
 )
 
-STEEPEST = 16  # skew: nearly all vectors are for one matrix
+STEEPEST = 16  # the largest skew: nearly all vectors are for one matrix
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def build(
         experts: the number of experts. This and the sizes below are the model's if None.
         top_k: experts per token.
         hidden: columns of the input and the output.
-        inter: columns between the gate and up projections and the down projection.
+        inter: columns of the results of the gate and up projections.
     """
     size = layer(model, experts, top_k, hidden, inter)
     regions = size.experts if regions is None else regions
@@ -157,7 +157,7 @@ def _check(size: Model, tile_f: int, regions: int) -> None:
 
 
 def _flops_artifact(size: Model, rows: int) -> int:
-    """Return the operations that the authors' scripts count: D times too many for SiLU."""
+    """Return the FLOPs of the authors' scripts, which count D times too many FLOPs for SiLU."""
     return rows * size.inter * (14 * size.hidden + 1)
 
 

@@ -50,7 +50,7 @@ def every_second() -> Unit:
     is_first = head.valid & emitter.free & ~is_second & ~is_resting
     left = emitter.push(is_first, head.token)
     emitter.close()
-    # After the first element has left, the unit waits for the second one, and rests a cycle.
+    # After the first element has left, the unit takes the second one, and rests for a cycle.
     waits = is_second & emitter.free
     m.d.comb += head.take.eq(is_first | (waits & head.valid))
     m.d.sync += is_second.eq(Mux(is_second, ~(waits & head.valid), is_first))

@@ -54,7 +54,7 @@ ROWS = 32  # tokens of a cache tile
 
 @dataclass(frozen=True)
 class LargestTiles(Function):
-    """Choose the tiles of a request with the largest scores, added up over the heads, ascending.
+    """Choose the tiles whose scores have the largest sums over the heads, in ascending order.
 
     It takes one addition per score, and compares each sum with each kept sum.
 

@@ -79,9 +79,9 @@ def build(
         batch: the number of requests.
         context: tokens of the prompt or the cache of every request.
         kv: an .npy file of cache lengths in tokens for decode, instead of ``context``.
-        layers: the number of layers; if None, all for the model and one for the layers.
+        layers: the number of layers; if None, all with part=model, and one with part=layers.
         first_layer: the number of the first layer. The layers of Gemma 3 differ.
-        dtype: the type of weights and activations. PyTorch computes with the first two.
+        dtype: the type of weights and activations. PyTorch does not compute in float8_e4m3fn.
         weights: a safetensors file, or a folder of several; if None, random for tiny models.
         routing: an .npz file with an array data, [tokens, experts per token], for timing mode.
         weight_dtype: the type of weights in memory, narrower than ``dtype``, for timing mode only;

@@ -47,7 +47,7 @@ Column = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class HasYear(Function):
-    """Select stream 1 for a piece that has a row of the year, otherwise 0; two comparisons per row.
+    """Select stream 1 for a piece with a row of the year, otherwise stream 0.
 
     Attributes:
         given: for each piece, whether it has a row of the year, for timing mode.

@@ -97,7 +97,7 @@ def _on(
     roomy = replace(hardware, on_chip=replace(hardware.on_chip, capacity_bytes=2**40))
     with_room = run(built(roomy))
     if (with_room.cycles, with_room.units) != (tasks.cycles, tasks.units):
-        wrong.append("a capacity that nothing fills changes it")
+        wrong.append("a capacity that nothing fills changes the report")
     wrong += [text for text in tasks.warnings if "fault" in text]
     return tasks.status, wrong
 
@@ -113,9 +113,9 @@ def main(arguments: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--count", type=int, default=20_000, help="how many programs")
-    parser.add_argument("--seed", type=int, default=1, help="which ones")
-    parser.add_argument("--first", type=int, default=0, help="number of the first one")
-    parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the programs")
+    parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--jobs", type=int, default=2, help="programs at a time")
     options = parser.parse_args(arguments)
     numbers = range(options.first, options.first + options.count)
     ended: Counter[str] = Counter()

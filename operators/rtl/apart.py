@@ -1,6 +1,6 @@
 """Simulation of many units: each kind is compiled once, and a loop copies signals between them.
 
-Verilator's compile time grows with the instances in a top, to minutes for thousands of them. The
+Verilator's compile time grows with the instances in a top module, to minutes for thousands. The
 outputs of a channel are registers, so no signal passes a channel in the cycle of its arrival.
 Therefore the units can be evaluated in any order, and then the channels in any order.
 """

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def is_told(operator: Operator, outputs: Sequence[StreamType]) -> bool:
-    """Whether numbers in its outputs, or the number of elements, come from outside the hardware."""
+    """Whether numbers in an operator's outputs, or how many there are, come from outside."""
     match operator:
         case Map(function=function):
             own = hasattr(function, "hardware")
@@ -133,7 +133,7 @@ def _rate(place: Place, function: Any) -> int:
 
 
 def _operands(place: Place, parameters: dict[str, int], count: int) -> tuple[str, list[int]]:
-    """Return a suffix for the module and the tiles per input; add the bytes per number."""
+    """Return a suffix for the module, and the tiles per input. Add bytes to ``parameters``."""
     items = place.items()
     if sum(map(len, items)) != count:
         raise place.refused(f" for {place.inputs}: its function takes {count}")

@@ -22,8 +22,8 @@ from amaranth.lib.memory import Memory
 def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
     """A channel with credits, for ``p_depth`` elements.
 
-    An element that is sent in cycle s is shown from s + ``p_forward`` on; a slot that is taken in
-    cycle d is free from d + ``p_backward`` on. Both are 1 if they are no ports.
+    An element that is sent in cycle s is shown from cycle s + ``p_forward`` on. A slot that is
+    taken in cycle d is free from cycle d + ``p_backward`` on. Without these ports, both are 1.
     """
     m = Module()
     depth = Signal(slots.bit_length(), name="p_depth")
@@ -70,7 +70,7 @@ def channel(slots: int, hops: int) -> tuple[Any, list[Any]]:
 
 
 def _delayed(m: Any, signal: Any, hops: int, cycles: Any, name: str) -> Any:
-    """Return ``signal`` delayed by one cycle less than ``cycles``; a register follows."""
+    """Return ``signal`` delayed by ``cycles - 1``. The register that follows adds one cycle."""
     like = Signal if isinstance(signal, Signal) else token
     stages = [signal]
     for number in range(1, hops):
@@ -200,9 +200,9 @@ class Input:
     Attributes:
         valid, token: whether an element is shown, and the element.
         end: the stream has ended, apart from a shown element.
-        final: the shown element is the last one. With registers it is 0.
+        final: the shown element is the last one. With registers, ``final`` is 0.
         take: the unit dequeues the element in this cycle.
-        over: no element is left after this cycle. With registers, no element was left before it.
+        over: no element is left after this cycle; with registers, before this cycle.
     """
 
     def __init__(self, number: int) -> None:
@@ -292,8 +292,8 @@ class Emitter:
     """The output stage of a unit: it sends in order, and keeps an element that has to wait.
 
     The kept element leaves first. A pushed element leaves in the same cycle if credits are
-    available and the wires are unused. Otherwise it is kept. A unit may proceed in a cycle in which
-    all earlier elements leave. With registers, they must have left before.
+    available and the wires are unused. Otherwise it is kept. A unit may proceed in the cycle in
+    which all earlier elements leave, or with registers, in the next cycle.
 
     Attributes:
         leaves: no element is kept, or the kept one leaves in this cycle.
@@ -390,7 +390,7 @@ def counted(
     is_last: Callable[[int, Any, Any], Any] = _is_last,
     bits: int = 1,
 ) -> Any:
-    """Count through ``rank`` nested dimensions, at most ``count``.
+    """Count through ``rank`` nested dimensions. ``rank`` is at most ``count``.
 
     The sizes are parameters, with ``size_0`` for the innermost dimension. ``is_last`` takes the
     number, place and size of a dimension. The place advances after a cycle with ``advances``. It

@@ -124,7 +124,7 @@ def _loads(tiles: Sequence[Any], bare: Any, element_bytes: Sequence[Any]) -> lis
 
 
 def map_(function: Function, items: Sequence[int]) -> Unit:
-    """Apply a function: an element takes the longest of loading, computing and storing.
+    """Apply a function. An element takes as long as the longest of loading, computing and storing.
 
     Input *i* carries ``items[i]`` tiles. The inputs keep their slots until the result leaves.
     """
@@ -232,9 +232,9 @@ ACCUMULATIONS: Final[dict[str, Accumulation]] = {
 
 
 def fold(function: Accumulation, items: Sequence[int], *, every: bool) -> Unit:  # noqa: PLR0915 - one unit
-    """Fold groups of ``rank`` dimensions; inputs are released before the result waits.
+    """Fold groups of ``rank`` dimensions. Inputs are released before the result has a credit.
 
-    With ``every`` each element gives a result, as in Scan; otherwise each group.
+    With ``every``, each element gives a result, as in Scan. Otherwise, each group gives one.
     """
     operands, first, more, operations, stays, beside, number = function
     u = Unit(len(items), 1)

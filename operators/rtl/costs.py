@@ -18,8 +18,8 @@ class Port(NamedTuple):
     """A resource that loads, stores or computes ``per_cycle`` bytes or operations.
 
     Attributes:
-        amounts: conditions and amounts, one after the other. An amount takes whole cycles if its
-            condition holds, and no time otherwise.
+        amounts: pairs of a condition and an amount, which are done one after the other. An amount
+            takes whole cycles if its condition holds, and no time otherwise.
     """
 
     name: str
@@ -31,7 +31,7 @@ def are_done(m: Any, going: Any, done: Any, ports: Sequence[Port]) -> Any:
     """Return whether all ports have finished an element. They work in parallel.
 
     They begin in the first cycle with ``going``, and again after ``done``. With registers, they
-    begin two cycles later, since products are known then.
+    begin two cycles later, since products take two cycles.
     """
     if not widths().registers:
         exact = [

@@ -47,10 +47,10 @@ class Accumulation(NamedTuple):
     """A function of Accum and Scan.
 
     Attributes:
-        first, more: the sizes of the accumulator after the first element, and after a further one.
+        first, more: sizes of the accumulator after the first, and after each further element.
         operations: the operations of an element, or its cycles if the function has fixed cycles.
         stays: the result is in memory if the operands are.
-        beside: for a function with two results, the sizes of the second one, from the first one.
+        beside: for a function with two results, computes the sizes of the second from the first.
         number: the result, if it is a number.
     """
 

@@ -135,8 +135,8 @@ class Difference(NamedTuple):
         unit: the sender or the receiver of the element.
         element: its number on the channel.
         what: ``sent``, ``taken``, ``stop``, or ``fault`` for an input that a module cannot handle.
-        fabric, hardware: the cycle, or the level of the stop. -1 is never. A bare stop of level n
-            is -1 - n.
+        fabric, hardware: the cycle, or the level of the stop. The cycle -1 means never. The level
+            -1 - n means a bare stop of level n.
         cycle: the earlier cycle of the two.
     """
 
@@ -234,7 +234,7 @@ def compared(expected: Any, rows: Any, netlist: Netlist, cycles: int) -> Compari
             if difference is None:
                 continue
             element, fabric, hardware = difference
-            # A stop differs in the cycle in which it was sent.
+            # A difference of stops counts as one in the cycle in which the element was sent.
             stamps = columns[0][2:] if what == "stop" else (in_fabric, in_hardware)
             cycle = min(int(stamp[element]) for stamp in stamps if element < len(stamp))
             differences.append(

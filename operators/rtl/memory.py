@@ -104,7 +104,7 @@ def load(inputs: int, *, numbers: bool = False) -> Unit:
 
 
 def store() -> Unit:
-    """Write tiles; each keeps its slot until it is written."""
+    """Write tiles. A tile keeps its slot until it is written."""
     u = Unit(1, 0, off_chip=True)
     m, head = u.m, u.inputs[0]
     is_waiting = Signal()
@@ -119,7 +119,7 @@ def store() -> Unit:
 
 
 def random_store(outputs: int) -> Unit:
-    """Write a tile for each address; both keep their slots until the acknowledgement has left."""
+    """Write a tile for each address. Both keep their slots until the acknowledgement has left."""
     u = Unit(2, outputs, off_chip=True)
     m, (address, data), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
     is_waiting = Signal()
@@ -151,7 +151,7 @@ COUNTERS: Final = 6
 
 
 def bufferize() -> Unit:
-    """Take groups of ``rank`` dimensions, one tile a cycle; send a reference with the last one."""
+    """Take one tile per cycle. The last tile of ``rank`` dimensions sends a buffer reference."""
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
     rank = u.parameter("rank")
@@ -189,11 +189,11 @@ def bufferize() -> Unit:
 
 
 def streamify(inputs: int) -> Unit:
-    """Read each buffer, one tile a cycle; it is released a cycle after the last one.
+    """Read each buffer, one tile per cycle. Release it one cycle after its last tile.
 
-    ``size_0`` is the innermost of ``rank`` dimensions that are sent per buffer; dimension
-    ``ragged`` has the length of the buffer's outermost one. A second input adds a reading for each
-    element of its group of ``repeats`` dimensions.
+    ``size_0`` is the innermost of ``rank`` dimensions that are sent per buffer. Dimension
+    ``ragged`` is as long as the buffer's outermost dimension. With a second input, a buffer is read
+    once for each element of a group of ``repeats`` dimensions of that input.
     """
     u = Unit(inputs, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
@@ -255,9 +255,9 @@ def streamify(inputs: int) -> Unit:
 
 
 def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
-    """Update words, ``width`` per issue; send every word after each group.
+    """Update up to ``width`` words per issue. Send all words after each group.
 
-    An update keeps its bank busy for ``word_cycles``; a value in memory takes ``load_cycles``.
+    An update keeps its bank busy for ``word_cycles``. A value in memory takes ``load_cycles``.
     """
     u = Unit(2, 1)
     m, (places, values), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
@@ -284,7 +284,7 @@ def scatter(banks: int) -> Unit:  # noqa: PLR0915 - one unit
     work = wire(m, "most", largest) * word_cycles
     cost = wire(m, "cost", Mux(work > new_loads, work, new_loads))
 
-    # A full issue is charged before its last update is taken, the rest of a group afterwards.
+    # A full issue is charged before its last update is taken, a partial issue afterwards.
     is_sending = Signal()
     number = Signal(len(words))
     spent = Signal(most_cycles)

@@ -157,7 +157,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Netlist:
-    """Units and channels of a program. ``widths`` has no parameters."""
+    """Units and channels of a program."""
 
     units: list[Instance]
     channels: list[Channel]

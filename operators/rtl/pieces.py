@@ -66,7 +66,7 @@ def promote() -> Unit:
 
 
 def accumulate() -> Unit:
-    """Sum the innermost dimension; only its last piece needs a credit, for the sum."""
+    """Sum the innermost dimension. Only its last piece needs a credit, which is for the sum."""
     u = Unit(1, 1)
     m, head, out = u.m, u.inputs[0], u.outputs[0]
     level = head.token.level
@@ -93,10 +93,10 @@ def repeat() -> Unit:
 
 
 def big_tile() -> Unit:
-    """Sum tiles of pieces: the first one fills, others are added, then the sums leave.
+    """Sum the tiles of each group, piece by piece.
 
-    A stop of 2 ends a tile, and a higher stop the last tile of a group. Output 0 sends the partial
-    sums around to input 1, and output 1 sends the sums.
+    A stop of 2 ends a tile, and a higher stop ends the last tile of a group. Output 0 sends partial
+    sums to input 1 by way of a buffer. After the last tile, output 1 sends the sums.
     """
     u = Unit(2, 2)
     m, (data, partial), (around, total) = u.m, u.inputs, u.outputs
@@ -119,7 +119,7 @@ def big_tile() -> Unit:
 
 
 def _parts(u: Unit, at: Any, left: Any) -> Any:
-    """Return the number of pieces used in a set, which is 0 after ``left``."""
+    """Return the number of pieces used in a set; 0 after a cycle with ``left``."""
     used = Signal(range(_SET_PIECES))
     with u.m.If(at):
         u.m.d.sync += used.eq(Mux(left, 0, used + 1))
@@ -129,7 +129,7 @@ def _parts(u: Unit, at: Any, left: Any) -> Any:
 def _leaves(used: Any, ends: Any) -> Any:
     """Return whether a piece is the last one of its set.
 
-    If a token ends with the first piece of a set, the next token goes on in this set.
+    If a token ends with the first piece of a set, the next token begins in this set.
     """
     return (used != 0) & (ends | (used + 1 == _SET_PIECES))
 
@@ -180,9 +180,9 @@ class _Sets:
 
 
 def token_store() -> Unit:
-    """Store pieces in sets, one a cycle; send a token with the piece that ends ``rank`` dimensions.
+    """Store one piece per cycle in sets. Each piece that ends ``rank`` dimensions sends a token.
 
-    Input 1 frees a set; a stop there also drops a token, and nothing is stored in that cycle.
+    Input 1 frees a set, and with a stop drops a token. No piece is stored in the same cycle.
     """
     u = Unit(2, 1)
     m, (data, freed), out = u.m, u.inputs, u.outputs[0]
@@ -220,7 +220,7 @@ def _sized(u: Unit, name: str, level: Any) -> Any:
 
 
 def read() -> Unit:
-    """Take a token, then send its pieces, one a cycle; each reading number ``times`` frees sets.
+    """Take a token and send its pieces, one per cycle. Every ``times``-th token frees its sets.
 
     Output 1 marks the last piece of a set, with a stop if it is also the last of a token.
     """
@@ -279,7 +279,7 @@ def load() -> Unit:
 
 
 def store() -> Unit:
-    """Take a piece, and write it from the next cycle on; the stop ``top`` marks the end.
+    """Take a piece, and write it from the next cycle on. The stop ``top`` marks the last piece.
 
     The next piece is taken when the memory has answered.
     """

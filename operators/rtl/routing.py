@@ -24,8 +24,8 @@ from operators.rtl.costs import Port, are_done, known_later, registered
 def partition(consumers: int) -> Unit:
     """Send each sub-tensor of input 0 to the consumers that the selector in input 1 names.
 
-    An element takes its loading and, if the selector names a consumer, ``switch`` cycles. An
-    element that finds no credit waits outside the switch, and no other one is taken until it has
+    An element takes the cycles of its loading and, if the selector names a consumer, ``switch``
+    more. Without a credit, it waits outside the switch, and no other element is taken until it has
     left.
     """
     u = Unit(2, consumers)
@@ -113,8 +113,8 @@ def _ages(m: Any, unit: Unit, inputs: int) -> list[Any]:
 def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     """Put together the sub-tensors that a selector names, in their order of arrival.
 
-    The last input are the selectors. An element leaves ``switch`` cycles, and its loading, after
-    the first element of its sub-tensor arrived.
+    The last input has the selectors. Loading begins ``switch`` cycles after the first element of
+    the sub-tensor arrived, and an element leaves after it is loaded.
     """
     u = Unit(producers + 1, 1)
     m, emitter = u.m, Emitter(u.m, u.outputs)
@@ -224,7 +224,7 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
 def _reassemble_registered(u: Unit, emitter: Emitter, ages: list[Any], moved: list[Any]) -> Unit:
     """Choose a sub-tensor in one cycle and pass it on from the next cycle.
 
-    The sub-tensor before may end in the cycle of the choice.
+    The previous sub-tensor may end in the cycle of the choice.
     """
     m, streams, steering = u.m, u.inputs[:-1], u.inputs[-1]
     producers, selector = len(streams), steering.token
@@ -290,7 +290,7 @@ def _reassemble_registered(u: Unit, emitter: Emitter, ages: list[Any], moved: li
 
 
 def eager_merge(producers: int, reads: str) -> Unit:
-    """Pass on sub-tensors in order of arrival; a selector names the input of each.
+    """Pass on sub-tensors in order of arrival, and send a selector of the input of each.
 
     ``reads`` lists the outputs that exist: ``d`` for the data, ``s`` for the selectors.
     """
@@ -358,7 +358,7 @@ def zip_numbers() -> Unit:
 
 
 def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: PLR0915 - one unit
-    """Compare the coordinates of two sides, one pair a cycle; send the common ones.
+    """Compare the coordinates of two sides, one pair per cycle, and send common coordinates.
 
     ``read`` lists the outputs that exist: coordinates, left and right payloads. A side with
     elements of 2 ``items`` has its payload beside its coordinate; otherwise the coordinate is the

@@ -38,7 +38,7 @@ def flatten() -> Unit:
 def promote() -> Unit:
     """Add a dimension of size 1 around the ``inside`` innermost dimensions.
 
-    If it is the outermost, an element that may be the last is held until the next one or the end.
+    If it is the outermost, a possible last element is held until the next element or the end.
     """
     u = Unit(1, 1)
     m, head, emitter = u.m, u.inputs[0], Emitter(u.m, u.outputs)
@@ -84,7 +84,7 @@ def _follows(m: Any, emitter: Emitter, is_seen: Any) -> Any:
 
 
 def reshape(outputs: int) -> Unit:  # noqa: PLR0915 - one unit
-    """Split the innermost dimension into chunks; pad the last one, and flag padding on output 1.
+    """Split the innermost dimension into chunks, pad the last chunk, and flag padding on output 1.
 
     With ``outermost`` the last chunk also closes the added dimension. So the last element of each
     chunk is held until the next element or the end.

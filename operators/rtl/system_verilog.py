@@ -75,8 +75,8 @@ _MEANINGS: Final = {
 
 
 _OF_REGISTERS: Final = (
-    "// A unit with registers proceeds when all it has sent has left before. It knows products of",
-    "// sizes two cycles after it looks at an element, and counts their cycles from then on.",
+    "// A unit with registers proceeds after the cycle in which all that it sent left. It knows",
+    "// products of sizes two cycles after it looks at an element, and then counts their cycles.",
 )
 
 

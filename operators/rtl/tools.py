@@ -204,7 +204,7 @@ _TITLES: Final = ("module", "instances", "LUTs", "flip-flops", "multipliers", "b
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of each module, in ascending order, and of the whole program if placed."""
+    """The cost of each module, by its name, and of the whole program if placed."""
 
     modules: tuple[ModuleCost, ...]
 

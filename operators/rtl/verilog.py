@@ -16,7 +16,7 @@ from operators.rtl.system_verilog import module_text, types_text, wrapped
 _IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9_]")
 
 _OFF_CHIP: Final = """\
-/* verilator lint_off UNOPTFLAT */ // An answer in the cycle of its request leads to no other one.
+/* verilator lint_off UNOPTFLAT */ // An answer in the cycle of its request starts no request.
 {}/* verilator lint_on UNOPTFLAT */
 """
 
@@ -195,7 +195,7 @@ module testbench (input logic clk, rst, output logic finished);
   localparam CHANNELS = {channels}, UNITS = {units};
   localparam CLIENTS = {bounds["clients"]}, SOURCES = {bounds["sources"]};
   logic [CLIENTS-1:0] request;
-  /* verilator lint_off UNOPTFLAT */ // An answer in the cycle of its request leads to no other one.
+  /* verilator lint_off UNOPTFLAT */ // An answer in the cycle of its request starts no request.
   logic [CLIENTS-1:0] answer;
   /* verilator lint_on UNOPTFLAT */
   logic [SOURCES-1:0] given_valid, given_last, given_next;
@@ -222,7 +222,7 @@ module testbench (input logic clk, rst, output logic finished);
   end
 
   always_comb begin
-    // What was fetched before it is asked for is answered in the same cycle.
+    // A tile that was fetched ahead is answered in the cycle of its request.
     for (int i = 0; i < CLIENTS; i++)
       answer[i] = left[i] == 1
         || (request[i] && client_at[i] < CLIENT_START[i + 1] && latency[client_at[i]] == 0);

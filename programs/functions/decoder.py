@@ -16,7 +16,7 @@ EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class RmsNorm(Function):
-    """Divide every ``width`` neighbours of a row by their root mean square, 4 operations each.
+    """Divide every ``width`` neighbours of a row by their root mean square.
 
     The learnt factors of the norm can be multiplied into the weights behind it.
 

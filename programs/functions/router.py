@@ -116,6 +116,6 @@ class Weigh(Function):
 
 
 def _largest(numbers: np.ndarray, count: int) -> NDArray[np.int64]:
-    """Return the places of the largest numbers of each row, and the first of equal numbers."""
+    """Return the places of the ``count`` largest numbers of each row; the first of equal ones."""
     order: NDArray[np.int64] = np.argsort(-numbers, axis=1, kind="stable")
     return order[:, :count]

@@ -10,7 +10,7 @@ from operators import Consumer, Flatten, Partition, Reassemble, Selectors
 
 
 def assigned(free: Stream, count: int, regions: int) -> Stream:
-    """Return the region of each request: one for each region first, then the first free region.
+    """Assign one request to each region, and then each request to the first free region.
 
     Args:
         free: [count], a one-hot selector of a region for each request that the region completes.
@@ -18,7 +18,7 @@ def assigned(free: Stream, count: int, regions: int) -> Stream:
         regions: the number of regions.
 
     Returns:
-        [1, count] of one-hot selectors.
+        One-hot selectors of the region of each request, [1, count].
     """
     started = min(regions, count)
     # No request is left for the regions that become free last.

@@ -73,7 +73,7 @@ def attend(
         else:
             _bind(program, step, layer, tiles, region_of == region)
     if region_of is None:
-        # The run decides the share of each region, but their sums are known.
+        # The run decides the number of pairs of each region, but their sum is known.
         program.bind(sum(tiles.shape[0] for tiles in tiles_of), pairs)
         read = heads * int(_tiles(step, layer).sum())
         program.bind(sum(tiles.type.count for tiles in tiles_of), read)

@@ -107,7 +107,7 @@ def _cache(
         token: [b, 1] of 1 x d.
         which: 0 for the cache of keys, 1 for the cache of values.
         caches: the caches of all requests.
-        tiles: the shape [b, n] of the other cache, which is equal; None for the first cache.
+        tiles: [b, n], the shape of the first cache and of this one; None for the first cache.
 
     Returns:
         The loaded tiles, and the tiles with the new token, both [b, n] of N x d.

@@ -21,14 +21,14 @@ from operators import Tensor
 Array = NDArray[np.float32]
 
 PLANTED = 8.0
-"""The length of a token along the direction of each of its experts, if other parts deviate by 1."""
+"""The length of a token along each of its experts' directions; other components have variance 1."""
 
 
 class DecoderData:
     """Inputs and weights of consecutive layers, in float32.
 
-    Routers choose by their inputs, but make the choice of ``choices``: the columns of a router are
-    directions of experts, and a token lies far in the directions of its own experts.
+    Routers choose the experts in ``choices``: the columns of a router are directions of experts,
+    and a token has a large component in the directions of its own experts.
 
     Attributes:
         x: [B, D], the input of the first layer.

@@ -83,7 +83,7 @@ def experts(
     if share == 1:
         rows, readings, selectors = list(packed), list(packed), []
     else:
-        # In order of arrival: [n] of NxD, with n the sum of the region's n_i, and [n] of experts.
+        # Tiles in order of arrival, [n] of NxD, and their experts, [n]. n is the sum of the n_i.
         merged = [
             EagerMerge(name=f"{prefix}merge_{i}")(packed[first : first + share])
             for i, first in enumerate(range(0, len(packed), share))

@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 64_000_000
 """The most bytes of an array. They are counted while reading, since a header may be wrong."""
 
 _PACKED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The compressions that numpy writes. Others may return more bytes than a read asked for."""
+"""The compressions that numpy writes. Other decoders may return more bytes than requested."""
 
 _DAMAGED: Final = (
     *(EOFError, ValueError, OverflowError, SyntaxError, RuntimeError, KeyError, MemoryError),

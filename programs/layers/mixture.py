@@ -48,7 +48,7 @@ def mixture(program: Program, layer: Layer, layout: Layout, packed: Stream) -> S
         else pack(routed, layout.tile_n, prefix)
     )
     computed = experts(tiles, layer.experts, layout.tile_f, prefix)  # [D_i] of 1xD
-    # The first result may come after the last token is routed. Gates and choices wait until then.
+    # Gates and choices are buffered, since the last token may be routed before the first result.
     waiting = kept(gates)
     chosen = choice(waiting)
     shares = Partition(count, name=f"{prefix}route_gates")(waiting, chosen)  # [D_i] of 1xE

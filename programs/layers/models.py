@@ -22,7 +22,7 @@ class Model:
 
     Attributes:
         hidden: columns of the input and the output.
-        inter: columns between the gate and up projections and the down projection.
+        inter: columns of the results of the gate and up projections.
         top_k: experts per token.
     """
 

@@ -27,7 +27,7 @@ def draw_routing(tokens: int, top_k: int, experts: int, seed: int) -> NDArray[np
 def read_routing(
     file: Path | str, tokens: int, top_k: int, experts: int, first: int = 0
 ) -> NDArray[np.int64]:
-    """Return rows ``first`` to ``first + tokens`` of the array in ``file``, [tokens, top_k]."""
+    """Return ``tokens`` rows of the array in ``file``, from row ``first`` on, [tokens, top_k]."""
     who = f"routing file {file}"
     data = load(file, who, "an .npz file with an array data", "data")
     if data.ndim != 2 or data.shape[1] != top_k:

@@ -15,7 +15,7 @@ Letters: TypeAlias = NDArray[np.int64]
 
 ALPHABET = 4
 SKEW = 0.7
-"""Lengths are ``(longest + 1) ** (u**SKEW) - 1`` for a uniform u; 0 gives equal lengths."""
+"""Lengths are ``(longest + 1) ** (u**SKEW) - 1`` for a uniform u; SKEW = 0 gives equal lengths."""
 
 
 def draw_pairs(pairs: int, longest: int, seed: int) -> list[tuple[Letters, Letters]]:

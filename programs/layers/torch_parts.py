@@ -103,13 +103,13 @@ def _without_ends(body: Any) -> None:
 
 
 def prefilling(model: Any, part: Part, requests: int, tokens: int, seed: int) -> Called:
-    """Return the arguments if every request brings ``tokens`` tokens and has no cache."""
+    """Return the arguments for requests that bring ``tokens`` tokens each and have no cache."""
     positions = torch.arange(tokens).expand(requests, tokens).contiguous()
     return Called(_given(model, part, requests, tokens, seed), positions, None, ())
 
 
 def decoding(model: Any, part: Part, lengths: NDArray[np.int64], seed: int) -> Called:
-    """Return the arguments if every request brings one token, behind a cache of ``lengths`` tokens.
+    """Return the arguments for requests with one token each, and caches of ``lengths`` tokens.
 
     A shorter request is padded on the left to the longest length, as in transformers.
     """

@@ -43,8 +43,8 @@ def study(
                 "Pairs of designs",
                 ("pairs of", "pairs", "in another order", "flat, up to %", "banks, up to %"),
                 swapped_pairs,
-                "The pairs that banks put in another order, and by how much the cycles of such a "
-                "pair differ at most.",
+                "The number of pairs in another order on banks, and the largest difference of "
+                "cycles in such a pair.",
             ),
             StudyTable(
                 "Designs on both memories",

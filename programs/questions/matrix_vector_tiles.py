@@ -54,8 +54,8 @@ def study() -> Study:
                 "tiles",
                 "Static over dynamic tiles of vectors, 32 matrices of 1,024 x 1,024",
                 draw,
-                "Large static tiles read a matrix as rarely as dynamic ones, and multiply and hold "
-                "padding; small ones hold little, and read a matrix again for each tile.",
+                "Large static tiles read a matrix as rarely as dynamic tiles, but multiply and "
+                "store padding. Small static tiles read a matrix again for each tile.",
             ),
         ),
     )

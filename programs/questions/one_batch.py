@@ -46,17 +46,17 @@ def study(layer: Layer = QWEN, budgets: tuple[int, ...] = (512, 128, 64)) -> Stu
                     "too large",
                 ),
                 lambda found: chosen_on_one(found, budgets),
-                "For each batch, the fastest design that fits on chip, run on the other batches: "
-                "the number of different choices, the most frequent choice, the extra time over "
-                "the best design for the other batches, on average over the choices and at most, "
-                "and the number of choices that do not fit with another batch.",
+                "For each batch, the fastest design that fits on chip is chosen, and runs on the "
+                "other batches. The table counts the chosen designs, names the most frequent one, "
+                "and has the extra time over the best design for these batches, on average and "
+                "at most. Too large: choices that do not fit with another batch.",
             ),
             StudyTable(
                 "Static over dynamic tiles",
                 ("MB", "static", "dynamic", "mean", "least", "most", "the batch of 64"),
                 lambda found: gains(found, budgets),
-                "The best static and the best dynamic design over all batches that fit with each; "
-                "the ratio of their mean cycles, and of their cycles with single batches.",
+                "The static and the dynamic design with the fewest mean cycles that fit with every "
+                "batch. The ratios are of their mean cycles, and of their cycles with one batch.",
             ),
         ),
     )

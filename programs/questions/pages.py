@@ -45,7 +45,7 @@ def fragmentation(findings: Findings, model: str, tiling: str, page_bytes: int) 
 
 
 def mapped(findings: Findings, model: str, tiling: str, page_bytes: int) -> float:
-    """Return the bytes of the map over the bytes in pages, both at their peak, in percent."""
+    """Return the bytes of the map over the bytes of the data, both at their peak, in percent."""
     at = {"model": model, "tiling": tiling, PAGE: page_bytes, CAPACITY: None}
     held = findings.value("on_chip_peak_bytes", **at)
     taken = findings.value("on_chip_map_bytes", **at)
@@ -96,7 +96,7 @@ def draw(findings: Findings, figure: Figure) -> None:
             for what, measure in (("empty", fragmentation), ("map", mapped))
             for tiling in TILINGS
         }
-        lines(axes, PAGES, series, "bytes of a page", "% of the room")
+        lines(axes, PAGES, series, "bytes of a page", "% of the pages' bytes")
         axes.set_title(model)
     panels[0].legend(fontsize="small")
 
@@ -129,7 +129,7 @@ def study() -> Study:
                     *(f"{model}: {what}, %" for model in MODELS for what in ("map", "empty")),
                 ),
                 rows=rows,
-                caption="With dynamic tiles; percent of the bytes, and of the room, at the peak.",
+                caption="Dynamic tiles. The map in % of the data, the empty part in % of pages.",
             ),
             StudyTable(
                 title="Cycles with 8 MiB, over those without a limit",

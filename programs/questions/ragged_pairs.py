@@ -61,7 +61,7 @@ def study() -> Study:
                 "lanes",
                 f"Pairs of up to {LONGEST[-1]} letters",
                 draw_lanes,
-                "A lap waits for the loop; several pairs in the loop fill each other's waits.",
+                "A pair waits for its previous lap. Other pairs in the loop use this time.",
             ),
         ),
     )

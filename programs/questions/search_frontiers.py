@@ -19,6 +19,6 @@ def study() -> Study:
         GRAPHS,
         {"all lists padded": {"lists": "padded"}},
         {"lists": "ragged"},
-        "Both run equally many levels and mark all vertices in each, so FLOPs and on-chip bytes "
-        "are the same.",
+        "Both forms run the same number of levels and mark all vertices in each level, so FLOPs "
+        "and on-chip bytes are the same.",
     )

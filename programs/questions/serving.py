@@ -35,7 +35,7 @@ class Model:
         name: its name in ``decoder.py``.
         shared: the number of regions if experts share them.
         tile_f: columns of a weight tile of an expert.
-        small, large: rows of static tiles that need the memory, or the time, of dynamic tiles.
+        small, large: rows of static tiles with the memory, or with the cycles, of dynamic tiles.
         key_heads, heads: the numbers of heads, of 128 columns each.
         measured: designs for which one step of each run is also simulated, to measure errors.
         rates: requests per second, by trace.

@@ -63,8 +63,8 @@ def study() -> Study:
                 "Dynamic tiles with headers, over dynamic tiles without",
                 draw,
                 "A header of h bytes takes h / 64 cycles behind every operator that sends dynamic "
-                "tiles, and h bytes more in every row off chip. Dashed: the best static tile for "
-                "this metric alone, which needs none.",
+                "tiles, and adds h bytes to every row off chip. Dashed: the best static tile for "
+                "this metric alone. Static tiles need no header.",
             ),
         ),
     )

@@ -100,9 +100,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def outcomes_of(points: Sequence[Point], jobs: int) -> Iterator[Outcome]:
-    """Run ``points`` in forks of this process, ``jobs`` at a time, and yield outcomes in their
-    order.
-    """
+    """Run ``points`` in forks, ``jobs`` at a time, and yield outcomes in their order."""
     prepare()
     waiting = deque(enumerate(points))
     running: dict[int, _Running] = {}

@@ -63,7 +63,7 @@ async def _step(ports: Ports, step: str) -> bool:
 
 @dataclass(frozen=True)
 class Rows(Source):
-    """Elements with the stops given, 0 for none, whatever the shape [2, 2, 2] says."""
+    """Elements with the given stops (0 for none), even if they contradict the shape [2, 2, 2]."""
 
     conducted = True
     stops: tuple[int, ...]

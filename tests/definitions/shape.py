@@ -23,7 +23,7 @@ def reshape(chunk: int, dimension: int, pad: Any, dims: int, tensor: Any) -> Any
 
 
 def promote(inside: int, dims: int, tensor: Any) -> Any:
-    """Add a dimension of 1 outside of ``inside`` dimensions; if outermost and empty, of 0."""
+    """Add a dimension of 1 around ``inside`` dimensions; of 0 if the whole tensor is empty."""
     if inside == dims:
         return [tensor] if tensor else []
     return at_depth(lambda part: [part], dims - inside, tensor)
@@ -44,7 +44,7 @@ def expand(rank: int, dims: int, tensor: Any, reference: Any) -> Any:
 
 
 def initial(value: Any, count: int, inner: list[int], tensor: Any, *, keep: bool) -> Any:
-    """Put ``count`` tensors of the size ``inner`` in front, and drop the last down to ``keep``."""
+    """Put ``count`` tensors of size ``inner`` in front; with ``keep``, drop as many at the end."""
     front = value
     for size in reversed(inner):
         front = [front] * size

@@ -66,7 +66,7 @@ def clone(folder: Path) -> Path:
 
 
 def run_block(block: Block, here: Path, entered: list[str]) -> str:
-    """Write the file, run the commands or enter the lines of a block; return it as it came out.
+    """Write the file, run the commands or enter the lines of a block. Return the actual block.
 
     ``entered`` are the earlier blocks at Python's prompt; this block is added.
     """

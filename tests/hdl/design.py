@@ -1,8 +1,8 @@
 """An independent, cycle-by-cycle model of the paper's hardware description of a SwiGLU layer.
 
 In each cycle, a rule fires at most once, on what its FIFOs held at the start of the cycle. A FIFO
-has two slots by default, and takes nothing while it is full, even if it gives. A piece is
-represented by its stop. Source: anonymous7484/step-artifact-eval, bluespec/src.
+has two slots by default. A full FIFO takes no piece, even in a cycle in which it gives one. A
+piece is represented by its stop. Source: anonymous7484/step-artifact-eval, bluespec/src.
 """
 
 from __future__ import annotations
@@ -448,7 +448,7 @@ def swiglu(sizes: Sizes, memory: Memory) -> Design:
 
 
 class IdealMemory:
-    """Starts a request every two cycles; reads are answered in order, in the last of 30 cycles."""
+    """Starts a request every two cycles. Reads take 30 cycles, and are answered in order."""
 
     def __init__(self) -> None:
         self.free = 0

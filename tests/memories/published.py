@@ -166,8 +166,8 @@ def controller_latency(answers: Answers) -> float:
     return cycles / sum(each.requests for each in counters.clients)
 
 
-# Left out: open-loop rows that diverge in the reference, because it then measures saturation, and
-# rows with few requests in flight, because a client here takes three cycles for the next one.
+# Two kinds of rows are left out. Open-loop rows that diverge in the reference measure saturation.
+# For rows with few requests in flight, a client here takes three cycles for the next request.
 def lines(table: str) -> list[Row]:
     return [
         row

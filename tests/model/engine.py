@@ -22,7 +22,7 @@ class Process:
 
     Attributes:
         t: its clock.
-        polls: whether it is woken when an element is sent, not when visible, and after the others.
+        polls: whether an element wakes it when sent, not when visible, and after other processes.
         look: the earliest cycle in which it looks at its inputs.
         least_end: the earliest cycle in which it ends.
         epoch: counts its steps; wake-ups of an earlier step have no effect.
@@ -45,7 +45,7 @@ class Process:
 
 
 class Channel:
-    """A FIFO of ``depth`` elements, with cycles for an element there and for its credit back.
+    """A FIFO of ``depth`` elements, with the cycles of an element and of its credit.
 
     With ``rests``, a unit that waited for room looks at its inputs a cycle later. With ``spaced``,
     the end comes a cycle after the last element.

@@ -16,9 +16,9 @@ class Setting:
         element_bytes: of one number.
         on_chip: bytes per cycle of a memory unit.
         depth: of every channel.
-        hop: cycles that every channel is long, there and back.
-        apart: cycles between two elements at either end of a channel; 0 or 1.
-        registers: of waits, choices and ends, 0 or 1 each; and cycles until a cost is known.
+        hop: cycles of an element in every channel, and of its credit.
+        apart: the least cycles between two elements at either end of a channel; 0 or 1.
+        registers: cycles for waits, for choices and for ends, each 0 or 1, and for costs.
         flops: per cycle of every compute unit.
         channels, request, latency, interval, startup, bundle: of the HBM.
         early: whether EagerMerge's selector may leave when every input has shown a head.

@@ -64,7 +64,7 @@ class Hbm:
         self._process.simulation.push(cycle, self._process)
 
     def clock(self) -> int:
-        """Return its last cycle, 3 after the last client's; 0 without clients."""
+        """Return the memory's last cycle, 3 cycles after its last client's; 0 without clients."""
         clients = (*self.readers, *self.writers)
         return max((each.process.t + 3 for each in clients if each.process), default=0)
 

@@ -18,7 +18,7 @@ from tests.model import graph as model
 from tests.model.compute import added, elementwise, fold, map1, map2
 from tests.model.memory import load, random_store
 
-# Of the fabric, of the model.
+# A stream of the fabric, and the same stream of the model.
 Pair: TypeAlias = tuple[Stream, model.Stream]
 
 
@@ -109,7 +109,7 @@ def buffered(w: Wiring) -> None:
 
 
 def lanes(w: Wiring) -> None:
-    """Sub-tensors or elements to lanes in turn, and merged again in the order of arrival."""
+    """Distribute sub-tensors or elements to lanes in turn, and merge them in order of arrival."""
     width, rank = w.random.randint(1, 4), w.random.randint(0, 1)
     a, b = w.flat(1, 2, w.load())
     if not rank:

@@ -3,7 +3,7 @@
 ``python -m tests.network.published FILE.csv.gz`` prints relative errors of traces between cores: of
 the spans (``span_mean``, ``span_worst``), and of the times from each processor's last read before a
 barrier to the end of this barrier (``tail_median``). If a file also has loads from memory, their
-errors follow with the prefix ``memory_``; otherwise they have the three names.
+errors have the prefix ``memory_``. In a file of only loads from memory, errors have no prefix.
 
 The chip's figures come from its vendor. No number is fitted to the traces, but the rule of two
 lanes was chosen after looking at them. The device model of tenstorrent/tt-npe (Apache-2.0) has the

@@ -66,7 +66,7 @@ def world(transfers: int, links: int, taken: Sequence[int], sources: int) -> Wor
 
 
 def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as one function
-    """Give active transfers with a rate below 0 their share of the room of links.
+    """Give active transfers with a rate below 0 their share of the links' free capacity.
 
     All rates grow alike until a link is full. Then its transfers stop growing, and the others
     continue. Of links that are full at the same time, the lowest number is first. Remainders of
@@ -136,8 +136,8 @@ def fill(w: World, under_way: int) -> None:  # noqa: C901, PLR0912 - compiled as
 def drain(w: World, lanes: int) -> tuple[int]:  # noqa: C901, PLR0912 - compiled as one function
     """Run all transfers to their ends; return how often rates were computed.
 
-    Each source has ``lanes`` transfers with equal rights, those that began first; later transfers
-    share what these leave. With 0 lanes, all transfers share alike. ``order`` has the transfers in
+    The ``lanes`` oldest transfers of each source have equal rights. Later transfers share what
+    these leave. With 0 lanes, all transfers have equal rights. ``order`` has the transfers in
     the order in which they begin.
     """
     under_way = 0

@@ -13,7 +13,7 @@ from fabric.extend import Element, Empty, ValueType
 from tests.operators.driving import NUMBER, Collect, Emit
 
 Input = tuple[str, Sequence[int]] | tuple[str, Sequence[int], ValueType, Callable[[str], Any]]
-"""A stream as text and its shape; for values other than numbers also their type and a function."""
+"""A stream as text, and its shape. Other values than numbers need a type and a parser."""
 
 
 def read(text: str, make: Callable[[str], Any] = int) -> list[Element]:

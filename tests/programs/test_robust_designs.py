@@ -88,8 +88,8 @@ def test_tables_of_made_up_batches() -> None:
     chosen, gains = result.filled_tables
     assert not chosen.trouble
     assert not gains.trouble
-    # 512 MB fit every design. Batch 0 chooses tiles of 8 rows, which take 250 instead of 120
-    # cycles; batches 1 and 2 choose tiles of 16.
+    # Every design fits into 512 MB. On batch 0 tiles of 8 rows are best. On the other two batches
+    # they take 250 cycles on average, and tiles of 16 rows, which both batches choose, take 120.
     lost = 100 * (250 / 120 - 1)
     assert chosen.rows[0] == (
         *("static", 512, 2, "tile_n=16, regions=4", 2),

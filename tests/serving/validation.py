@@ -145,7 +145,7 @@ def main() -> None:
     )
     above = differences()
     print("300 requests, 10 a second, 2 replicas of Qwen3-30B-A3B; milliseconds\n")
-    print(f"{'':28}{'vLLM':>12}{'ours':>12}{'%':>8}{'asked, %':>10}")
+    print(f"{'':28}{'vLLM':>12}{'ours':>12}{'%':>8}{'limit, %':>10}")
     for name, theirs in log_times().items():
         log, mine = vars(Spread.of(theirs)), vars(Spread.of(times[name]))
         for point in log:
@@ -154,7 +154,7 @@ def main() -> None:
                 f"{name + ', ' + point:28}{1e3 * log[point]:12.1f}{1e3 * mine[point]:12.1f}"
                 f"{above[name][point]:+8.1f}{'' if limit is None else f'±{limit:g}':>10}"
             )
-    print("\nWhat a rule is worth: percent above the log's")
+    print("\nVariants of the rules: percent above the log's")
     print(f"{'':52}{'first, mean':>13}{'median':>9}{'per token':>11}{'latency':>9}")
     for variant in VARIANTS:
         of = differences(variant)

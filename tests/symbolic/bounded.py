@@ -40,7 +40,7 @@ _AREA = ext.AreaDescription(
     float32_flop_mm2=(0.1, 0.7),
     bfloat16_flop_mm2=(0.05, 0.3),
 )
-"""The smallest larger memory unit takes less area than the largest small one."""
+"""A memory unit just above 300 bytes takes less area than one of 300 bytes."""
 
 
 def drawn_hardware(choices: Any, memory: Memory | None = None) -> Hardware:

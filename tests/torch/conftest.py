@@ -9,6 +9,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of GPUs
+    warnings.simplefilter("ignore")  # warnings about GPUs
     # oneDNN's convolutions of bfloat16 leave parts of some outputs unwritten on some processors.
     torch.backends.mkldnn.set_flags(False)

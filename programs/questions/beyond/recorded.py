@@ -20,7 +20,7 @@ class Layer:
 
     Attributes:
         model: its name in ``moe.py``.
-        short, long: files of recorded routings, of 64 and of 1,024 tokens.
+        short, long: files with the recorded routings of 64 and of 1,024 tokens.
         regions: the studied numbers of regions.
     """
 

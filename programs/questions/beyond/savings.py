@@ -32,8 +32,8 @@ COUNTED: Final = {
 }
 
 CAPTION: Final = (
-    "Above 1, the static form takes more; without a bar, both take the same. Padding counts "
-    "wherever it is computed on."
+    "Above 1, the static form takes more. Without a bar, both forms take the same. FLOPs on "
+    "padding count."
 )
 
 
