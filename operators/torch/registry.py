@@ -75,7 +75,7 @@ def makes_whole(form: type) -> Callable[[Maker], Maker]:
 
 
 def whole(importing: Importing, view: View) -> View:
-    """Return a view of a tensor in a layout. A tensor in an opaque form is brought into one."""
+    """Return a view of a tensor in a layout. Opaque forms are brought into a layout."""
     source = view.source
     if not isinstance(source, Opaque):
         return view

@@ -108,9 +108,9 @@ class Measured(NamedTuple):
 def measured(retimer: Retimer) -> list[Measured]:
     """Return the measurements of each used channel in the last timing of a record.
 
-    A unit starts once each input that it takes from before it sends has delivered an element;
-    without such inputs, with the run. Its own time excludes waits for channels. If a firing takes
-    an element from each input and sends one to each output, these measures equal the paper's.
+    A unit that takes before it sends starts with the first element of the last of these inputs.
+    Others start with the run. A unit's own time excludes waits for channels. If a firing takes an
+    element from each input and sends one to each output, these measures equal the paper's.
     """
     record = retimer.record
     kinds, on = record.events[:, 0] & e.KIND, record.events[:, 0] >> e.SHIFT
