@@ -98,7 +98,7 @@ class Partition(Operator):
                 "expected the same outer dimensions"
             )
         inner = source.shape[source.rank + 1 - self.rank :]
-        # A feedback is resolved when the program is complete; until then it is its own source.
+        # A feedback gets its source when the program is complete, so here it stands for itself.
         steered_by = selectors if isinstance(selectors, Feedback) else selectors.resolve()
         label = _origin(steered_by)
         counts = _counts(steered_by, self.consumers)

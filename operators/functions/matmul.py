@@ -39,14 +39,14 @@ class Matmul(Function):
     """``a @ b``, or ``a @ b.T`` if ``transposed``.
 
     Shapes:
-        a: M x K; b: K x N (N x K if transposed); result: M x N with the valid rows of a, of the
+        a: M x K; b: K x N (N x K if transposed); result: M x N with the valid rows and the
         element type of a. The element type of b is the same, or an integer type of fewer bits, or
-        a block-scaled one. If both are block-scaled, the result is float32. Blocks lie along K, so
+        a block-scaled type. If both are block-scaled, the result is float32. Blocks lie along K, so
         a block-scaled b has to be transposed.
 
     Timing:
         2 * M * K * N operations. Padding counts as data. Applying the scales of block-scaled types
-        adds exponents and counts as no operation.
+        adds exponents, which does not count as operations.
 
     Attributes:
         transposed: the second operand is stored transposed, N x K. Its valid rows are then

@@ -60,7 +60,7 @@ class _Reducing(Step):
 
 @dataclass(frozen=True)
 class Reduced(_Reducing):
-    """A reduction by numpy's function ``name``: one per number, and for a mean one per result."""
+    """Numpy's reduction ``name``: one operation per number; a mean takes one more per result."""
 
     name: Reducing = "sum"
 
