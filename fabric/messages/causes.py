@@ -25,7 +25,7 @@ class Cause(_Word):
 
     Attributes:
         meaning: the description of its column.
-        peer: waited for: the ``producer`` or ``consumer`` of a channel, or a ``memory``.
+        peer: ``producer``, ``consumer`` or ``memory``, for which the unit waits.
         awaits: the event that ends the wait.
         label: the word in tables, legends and tracks.
         column: the name of its counter.

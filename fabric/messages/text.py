@@ -31,7 +31,7 @@ _FILE_NAME_BYTES: Final = 100
 """The most bytes of the part of a file's name that users choose; file systems take 255 in all."""
 
 _SHOWN_BITS: Final = 10_000
-"""Bits of the largest integer in a message; Python refuses to print one of many more."""
+"""Bits of the largest integer in a message; Python refuses to print much larger ones."""
 
 _SIMPLE: Final = frozenset({bool, bytes, complex, float, int, str, type(None), list, tuple})
 """Types of values with a clear ``repr``."""

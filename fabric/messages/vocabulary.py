@@ -63,7 +63,7 @@ FIELDS: Final[dict[str, Field]] = {
     "producer": Field("", "the unit that writes a channel"),
     "reader": Field("", "a channel as --depth names it: consumer.input"),
     "receive_wait_cycles": Field("cycles", "the consumer waited for the element"),
-    "requests": Field("requests", "HBM requests of a burst; of an unfinished burst, those served"),
+    "requests": Field("requests", "HBM requests of a burst; only served ones if it is unfinished"),
     "reserved_cycle": Field("cycles", "the producer had its credit; its clock after the wait"),
     "seen_cycle": Field("cycles", "the consumer first saw the element; its clock after the wait"),
     "seen_stop": Field("", "level of the last stop of a stream that ended inside a sub-tensor"),

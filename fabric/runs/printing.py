@@ -105,7 +105,7 @@ def _families(report: Report, *, unfold: bool) -> Sheet:
         yield line()
         yield line(absent_line(absent))
     every = [Family(unit.name, (unit,)) for unit in report.units]
-    # Adding 1 gives units without busy cycles a row, too.
+    # Units without busy cycles get a row because 1 is added.
     units = _units(report, "Units", lambda unit: 1 + unit.busy_cycles, every, len(every))
     yield Fold("Each unit", units)
 

@@ -120,9 +120,9 @@ class Report(ShownInShort):
         failure: the error that ended the run.
         warnings: sentences about faults that did not end the run.
         hbm: counters of the off-chip memory; None if its model has no counters. ``run --json`` has
-            clients by their names, and no field if it is None.
-        network: the use of links between sites; None if the hardware has no ``[network]``, and
-            then no field of ``run --json``.
+            its clients by name, and omits the field if it is None.
+        network: the use of links between sites; None if the hardware has no ``[network]``.
+            ``run --json`` omits the field if it is None.
         units, channels_counters: in node and edge order; an open wait lasts to the end of the run.
         comparison: metrics that were computed before the run, with measured values.
         unwritten: sentences about the parts of the log and the trace that could not be written.

@@ -457,6 +457,6 @@ def described_section(
     try:
         return section(**values)
     except ConfigurationError as error:
-        # Most messages begin with a key. TOML has no None, so the message must not expect it.
+        # Most messages begin with a key. TOML has no None, so the message must not offer it.
         what = error.message.removeprefix(f"{section.__name__}: ").removesuffix(" or None")
         refuse_key(f"[{name}] {what}", file, *place, what.partition(" ")[0])

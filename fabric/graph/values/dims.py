@@ -184,7 +184,7 @@ def _are_equal(left: Dim, right: Dim) -> bool | None:
     difference = left - right
     if not isinstance(difference, Expression):
         return not difference
-    # Symbols and roundings are at least 0. If all terms have one sign, a constant is not cancelled.
+    # Symbols and roundings are at least 0, so terms with the sign of a constant do not cancel it.
     signs = {number > 0 for monomial, number in difference.terms.items() if monomial}
     constant = difference.terms.get(frozenset(), 0)
     return False if constant and signs == {constant > 0} else None

@@ -184,8 +184,8 @@ def number_in(tile: Tile) -> int:
     """
     if tile.data is None:
         raise ValueError(
-            f"{tile} has no number in timing mode: expected one from Metadata, from an address "
-            "generator or loaded from a tensor of integers"
+            f"{tile} has no number in timing mode: expected a number from Metadata, from an "
+            "address generator, or from the load of a tensor of integers"
         )
     number: int = tile.data.item()
     return number

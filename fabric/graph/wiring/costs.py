@@ -1,7 +1,7 @@
 """Costs, least work and off-chip tensors of operators, known before a run.
 
-Costs are integers or expressions of sizes. There are two accountings: the equations of the paper
-(section 4.2) use the element types; in ``artifact``, which the authors plotted, stores and
+Costs are integers or expressions of sizes. There are two accountings. The equations of the paper
+(section 4.2) use the element types. In ``artifact``, which the authors plotted, stores and
 accumulators take 4 bytes an element.
 """
 

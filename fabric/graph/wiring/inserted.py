@@ -114,8 +114,8 @@ class Initial(Operator):
         are not in memory.
 
     Attributes:
-        value: a number, or rows x cols numbers, for a tile; an index, or several, for a selector;
-            a truth value; a tuple with a value for each item of a tuple.
+        value: for a tile, a number or rows x cols numbers. For a selector, an index or several.
+            For a bool, a truth value. For a tuple, a tuple with a value for each item.
         count: number of sub-tensors, at least 1.
         keep_length: drop the last ``count`` sub-tensors, so that the stream is delayed and keeps
             its length.

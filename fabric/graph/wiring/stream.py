@@ -148,8 +148,8 @@ class Stream(ShownInShort):
     def laid_out(self, layout: Layout) -> Stream:
         """Return this stream with a layout that the program states.
 
-        This adds no hop. If an operator combines two streams element by element and both layouts
-        are known, the layouts are compared. At least one has to follow from a stated layout.
+        This adds no hop. An operator that combines two streams element by element compares their
+        layouts if both are known, and one is stated or follows from a stated layout.
 
         Args:
             layout: has the stream's number of tiles, with their rows and columns.
