@@ -34,7 +34,7 @@ FIELDS: Final[dict[str, Field]] = {
     "channel": Field("", "a channel, by its number in edge order; by its name in JSON lines"),
     "consumer": Field("", "the unit that reads a channel"),
     "closed_cycle": Field("cycles", "the producer ended the stream; null while it is open"),
-    "cycle": Field("cycles", "the unit's clock at the event; null for a livelock"),
+    "cycle": Field("cycles", "the unit's clock at the event; null in livelocks and some errors"),
     "cycles": Field("cycles", "duration"),
     "depth": Field("elements", "slots of a channel"),
     "element": Field("", "number of the element in its channel, bare stops included, from 0"),
