@@ -86,8 +86,8 @@ def test_channel_of_depth_1_is_reported() -> None:
         op.LinearOffChipStore("y")(load())
 
     assert [
-        "channels of depth 1 pass an element every 2 cycles: expected a depth of 2, an element's "
-        "way and its credit's way back"
+        "channels of depth 1 pass an element every 2 cycles: expected a depth of 2, since an "
+        "element and its credit take a cycle each"
     ] == warnings_of(program)
 
 

@@ -16,7 +16,7 @@ _THROUGH: Final = 4
 class Stuck(NamedTuple):
     """The units that never continue."""
 
-    cores: list[list[UnitState]]  # waiting in a loop, or one unit that waits for an ended unit
+    cores: list[list[UnitState]]  # loops of waiting units, or one that waits for an ended unit
     tail: list[UnitState]  # other units, which wait for these
     needs: dict[int, Need]  # by the numbers of waiting units
 

@@ -130,9 +130,9 @@ def _circling(unit: UnitState, place: Place | None, steps: int) -> Loop:
         units=[alone],
         channels=[],
         cause=(
-            f"{unit.name} repeats a loop in its code{where}. In {counted(steps, 'charge')}, "
-            "or a tenth of this number of waits for a cycle, it sent and received nothing. This "
-            "is a heuristic: --livelock-cycles sets the number."
+            f"{unit.name} repeats a loop in its code{where}. In {counted(steps, 'charge')} "
+            "it sent and received nothing. A wait for a cycle counts as ten charges. This is a "
+            "heuristic: --livelock-cycles sets the number."
         ),
         hint="The operator has to send, to receive or to end",
     )

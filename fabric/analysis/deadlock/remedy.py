@@ -110,7 +110,7 @@ def _capacities(search: Search, change: Change) -> tuple[int, int]:
 
 
 def _find_change(search: Search) -> tuple[Change, TrialOutcome, Record | None]:
-    """Return a change, its last run, and the record that its depths are from, if any."""
+    """Return a change, its last run, and the record from which its depths were computed, if any."""
     change = search.unchanged
     while True:
         outcome = search.run_unbounded(change)
@@ -172,7 +172,7 @@ def _next_change(search: Search, change: Change, outcome: TrialOutcome) -> Chang
 
 
 def _with_limit(search: Search, change: Change) -> Change:
-    """Limit unlimited memory to the given capacity, or to the least without waits for it."""
+    """Limit the memory to the given capacity if it suffices, else so that no unit waits for it."""
     given_bytes = search.unchanged.capacity_bytes
     if given_bytes is None or change.capacity_bytes is not None:
         return change

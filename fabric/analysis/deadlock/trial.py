@@ -58,7 +58,7 @@ class TrialOutcome(NamedTuple):
     """The end of a run."""
 
     ending: Ending
-    cycle: int  # of its end; in a deadlock, the last cycle in which a unit began to wait
+    cycle: int  # of the end; in a deadlock, the last cycle in which a unit began to wait
     loops: frozenset[frozenset[str]]  # the names of units
     full: dict[str, int]  # the depth of the shallowest full channel of each loop that has one
     codes: frozenset[str]  # of the loops, from ``KINDS``
@@ -73,7 +73,7 @@ _NOT_RUN: Final = TrialOutcome("interrupted", 0, frozenset(), {}, frozenset(), (
 
 
 class Search:
-    """Runs of a program with changes, each change once."""
+    """Runs a program with changes, each change once."""
 
     def __init__(
         self, plan: Plan, depths: Mapping[str, int], hops: Mapping[str, Hop], effort: int | None

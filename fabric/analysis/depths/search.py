@@ -105,7 +105,7 @@ def raised(oracle: Oracle, depths: Depths) -> Depths:
 def trimmed(oracle: Oracle, depths: Depths, lower: Depths) -> Depths:
     """Lower ``depths``, which keep the limits, until none can be lowered by one.
 
-    Each depth is lowered once, the most expensive first: lower other depths never allow less.
+    Each depth is lowered once, the most expensive first. Later steps never allow a lower depth.
     """
     problem = oracle.problem
     above = [number for number, depth in enumerate(depths) if depth > lower[number]]

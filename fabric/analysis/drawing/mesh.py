@@ -19,7 +19,7 @@ _SHARE: Final = 0.6
 """Fraction of the distance between sites that a site covers; the rest shows the link."""
 
 _ASIDE: Final = 0.07
-"""Offset of the two directions from the line between two sites, in distances of sites."""
+"""Offset of the two directions from the line between two sites, as a fraction of their distance."""
 
 _FAINTEST: Final = 0.1
 

@@ -42,7 +42,7 @@ _ROUNDING: Final = 1e-6
 
 
 def lower_bound(floor: Floor) -> Cost:
-    """Return a bound of each part of the cost of any plan on ``floor``."""
+    """Return lower bounds of both parts of the cost of any plan on ``floor``."""
     units_per_site = floor.units_per_site
     spread = 0
     out: dict[int, Counter[int]] = {}

@@ -4,8 +4,8 @@ A net is the output of a unit. An inferred Broadcast belongs to its net and shar
 producer; one tree of links reaches all its readers.
 
 The cost is in bytes: the bytes of each net times the hops of its route (each link of a tree once),
-plus the bytes of the worst link. A crossing between dies counts as the hops that would take its
-cycles. For the worst link, the bytes of each link are multiplied by the width of the widest link,
+plus the bytes of the worst link. A crossing between dies counts as the number of hops that take as
+long. For the worst link, the bytes of each link are multiplied by the width of the widest link,
 divided by the width of this link.
 """
 

@@ -273,9 +273,9 @@ class After(NamedTuple):
 
 
 Dealt: TypeAlias = dict[tuple[int, int], After]
-"""Least cycles after the last element of a dealing operator at an output, by both numbers.
+"""Least cycles after the last element that an operator deals to an output.
 
-A shared total counts as a dealing operator with a negative number: -1 for the first total.
+The key is the operator and the output. For a shared total, the operator is -1, -2 and so on.
 """
 
 

@@ -247,8 +247,8 @@ def _shallow(plan: Plan) -> Iterator[str]:
     if depth < _ROUND_TRIP_CYCLES:
         yield (
             f"{plan.program.place}: channels of depth {depth} pass an element every "
-            f"{_ROUND_TRIP_CYCLES} cycles: expected a depth of {_ROUND_TRIP_CYCLES}, an element's "
-            "way and its credit's way back"
+            f"{_ROUND_TRIP_CYCLES} cycles: expected a depth of {_ROUND_TRIP_CYCLES}, since an "
+            "element and its credit take a cycle each"
         )
 
 

@@ -54,7 +54,7 @@ def chosen_sizes(plan: Plan, given: Mapping[str, Size], *, data: bool) -> dict[S
     sizes: dict[Symbol, Size] = known_sizes(plan.program) if data else {}
     for name, size in given.items():
         if name not in symbols:
-            expected = one_of(_few(list(symbols), name), name) if symbols else "none, all is static"
+            expected = one_of(_few(list(symbols), name), name) if symbols else "no --set"
             raise ConfigurationError(
                 f"--set {name}={size}: no stream has such a symbol: expected {expected}"
             )

@@ -143,7 +143,7 @@ def test_deep_or_long_json_is_answered_or_refused(
     [
         (99, ": the trace has schema version 99: expected at most 6; a newer step-fabric wrote it"),
         (5, ": the trace has schema version 5: expected 6; an older step-fabric wrote it"),
-        (None, "/meta.json is damaged: expected the file the run wrote first"),
+        (None, "/meta.json is damaged: expected the file as the run wrote it"),
     ],
 )
 def test_trace_of_another_schema_is_refused(version: object, said: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The critical path of a run: back from its last cycle, through the event that ended each wait."""
+"""The critical path of a run, traced back from the last cycle through the events that end waits."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _MANY_CONFLICTS: Final = 20
 
 @dataclass(frozen=True)
 class SlowedUnit:
-    """The requests of a unit that waited for the HBM; cycles as float are means per request."""
+    """Requests of a unit that waited for the HBM; fractional cycles are averages per request."""
 
     name: str
     hbm_cycles: int

@@ -20,7 +20,7 @@ _NAMED: Final = 3
 
 _STRETCHES: Final = 200
 _SHORTEST: Final = 4
-"""The fewest stretches of a slow end: 2 % of the run. At the median rate they take 1 %."""
+"""The fewest stretches of a slow end: 2 % of the run, or at most 1 % at the median rate."""
 
 _BODY: Final = 0.25
 """The least share of the HBM's peak that is used before a slow end."""

@@ -426,7 +426,7 @@ def _state(root: Root) -> int:
 
 
 def buses(trace: RecordedRun, accounts: Accounts) -> JsonObject | None:
-    """Return the uses of the data buses' cycles; None if not counted. Neighbours are merged."""
+    """Return the uses of the buses' cycles in merged stretches; None if they were not counted."""
     counters = trace.hbm
     if counters is None or not counters.bus.total or not counters.periods:
         return None
@@ -445,7 +445,7 @@ def buses(trace: RecordedRun, accounts: Accounts) -> JsonObject | None:
             _channel(number * a_bar, channels, uses)
             for number, channels in enumerate(_grouped(counters.channels, a_bar))
         ],
-        "note": f"Percent of the cycles of its data buses, in stretches of "
+        "note": f"Percent of the cycles of the HBM's data buses, in stretches of "
         f"{counted(width, 'cycle')}.",
         "findings": [row_outcomes(counters)] if slow is None else list(slow.findings),
     }

@@ -187,7 +187,7 @@ class RecordedRun:
 
     def _damaged(self) -> ConfigurationError:
         file = self.folder / "meta.json"
-        return refused(f"{file} is damaged: expected the file the run wrote first")
+        return refused(f"{file} is damaged: expected the file as the run wrote it")
 
     def _json(self, name: str) -> JsonObject | None:
         with contextlib.suppress(OSError, ValueError):
@@ -205,7 +205,7 @@ class RecordedRun:
             self._database.execute(f"CREATE TABLE {name} AS FROM {self._file(name, file)}")
         except _DAMAGES as error:
             raise refused(
-                f"{file}: {_reason(error)}: expected the table the run wrote first"
+                f"{file}: {_reason(error)}: expected the table as the run wrote it"
             ) from None
 
     def _file(self, form: str, file: Path) -> str:
