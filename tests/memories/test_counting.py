@@ -77,10 +77,7 @@ class TestWrongMemories:
         [
             (lambda _: 3, "counters() returns 3: expected MemoryCounters or None"),
             (lambda found: replace(found, period_cycles="a"), "Expected `int`, got `str`"),
-            (
-                lambda found: replace(found, period_cycles=-5),
-                "period_cycles is -5: expected 0 to",
-            ),
+            (lambda found: replace(found, period_cycles=-5), "period_cycles is -5: expected 0 to"),
             (
                 lambda found: replace(found, clients=(replace(found.clients[0], unit=50),)),
                 "a client is unit 50: expected less than 4",
@@ -89,10 +86,7 @@ class TestWrongMemories:
         ],
     )
     def test_wrong_counters_are_refused_with_the_model(
-        self,
-        answer: Callable[[MemoryCounters], Any],
-        message: str,
-        monkeypatch: pytest.MonkeyPatch,
+        self, answer: Callable[[MemoryCounters], Any], message: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         counters = CountingMemory.counters
         monkeypatch.setattr(CountingMemory, "counters", lambda memory: answer(counters(memory)))

@@ -262,6 +262,7 @@ CALLS: list[tuple[Any, ...]] = [
     (aten.full.default, [2, COUNT], 3),
     (aten.arange.default, COUNT),
     (aten.unsqueeze.default, chosen(2, 5, dim=1), 0),
+    (aten.unsqueeze.default, chosen(2, 5, dim=1), -1),
     (aten.squeeze.dim, chosen(1, 5, 1, dim=1), 0),
     (aten.squeeze.dims, chosen(1, 1, 5, 1, dim=2), [0, -1]),
     (aten.select.int, chosen(2, 5, 3, dim=1), 0, 1),

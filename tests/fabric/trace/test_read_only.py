@@ -65,13 +65,7 @@ def test_query_that_changes_or_reads_files_is_refused(
 
 
 @pytest.mark.parametrize(
-    "query",
-    [
-        "FROM units",
-        "DESCRIBE units",
-        "EXPLAIN FROM units",
-        "WITH a AS (SELECT 1) FROM a;",
-    ],
+    "query", ["FROM units", "DESCRIBE units", "EXPLAIN FROM units", "WITH a AS (SELECT 1) FROM a;"]
 )
 def test_query_that_only_reads_is_answered(
     capsys: pytest.CaptureFixture[str], run: Path, query: str

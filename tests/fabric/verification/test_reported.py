@@ -99,14 +99,7 @@ def test_wrong_result_is_printed_by_the_command_line(capsys: pytest.CaptureFixtu
         "expected equal numbers (int64)",
         "fabric:   [] is 3: expected 4",
     ]
-    place = {
-        "output": "total",
-        "index": [],
-        "found": 3,
-        "wanted": 4,
-        "tile": None,
-        "allowed": 0.0,
-    }
+    place = {"output": "total", "index": [], "found": 3, "wanted": 4, "tile": None, "allowed": 0.0}
     assert [place] == found["verification"]["places"]
     assert [] == found["warnings"]
 

@@ -52,13 +52,7 @@ def cycles(program: Program, mode: str = "timing") -> int:
 
 @pytest.mark.parametrize(
     "asked",
-    spread(
-        [
-            Schedule.auto(),
-            Schedule.auto(on_chip_bytes=0, flops_per_cycle=1_024),
-        ],
-        1,
-    ),
+    spread([Schedule.auto(), Schedule.auto(on_chip_bytes=0, flops_per_cycle=1_024)], 1),
     ids=["free", "both"],
 )
 def test_tuned_schedule_takes_the_fewest_cycles(asked: Schedule) -> None:

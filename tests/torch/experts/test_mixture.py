@@ -271,10 +271,7 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
 REFUSED_OF_A_KNOWN_CHOICE: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
     (_biased, "it is given rows of experts in two orders: expected one"),
     (lambda m: m.added(m.out, m.known(m.tokens.tensor.flip(0))), SUMS),
-    (
-        lambda m: m.play("aten.index.Tensor", m.out, [m.known(torch.arange(10).flip(0))]),
-        ORDER,
-    ),
+    (lambda m: m.play("aten.index.Tensor", m.out, [m.known(torch.arange(10).flip(0))]), ORDER),
     (
         lambda m: m.product(m.out, m.some(EXPERTS, WIDE, 2), m.known(torch.tensor([1, 4, 10]))),
         "its groups differ from its rows' groups: expected the choice that routed the rows",
@@ -284,10 +281,7 @@ REFUSED_OF_A_KNOWN_CHOICE: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
 
 @pytest.mark.parametrize(
     ("known", "refused", "message"),
-    [
-        *((False, *each) for each in REFUSED),
-        *((True, *each) for each in REFUSED_OF_A_KNOWN_CHOICE),
-    ],
+    [*((False, *each) for each in REFUSED), *((True, *each) for each in REFUSED_OF_A_KNOWN_CHOICE)],
 )
 def test_calls_that_no_mixture_makes_are_refused(
     known: bool, refused: Callable[[Mixing], Any], message: str
