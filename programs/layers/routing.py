@@ -14,8 +14,8 @@ from layers.files import load
 def draw_routing(tokens: int, top_k: int, experts: int, seed: int) -> NDArray[np.int64]:
     """Return ``top_k`` different random experts for every token, [tokens, top_k].
 
-    The popularity of the experts follows Zipf's law: the n-th expert is chosen 1/n times as often
-    as the first one. The order of the experts is random, too.
+    The popularity of the experts follows Zipf's law: the n-th expert has 1/n of the weight of the
+    first one. The order of the experts is random, too.
     """
     random = np.random.default_rng((seed, 0))
     popularity = -np.log(random.permutation(experts) + 1.0)
@@ -53,7 +53,7 @@ def read_routing(
     if len(twice):
         row, slot = twice[0]
         raise ConfigurationError(
-            f"{who}: row {row} names expert {ordered[row, slot]} twice: "
+            f"{who}: row {first + row} names expert {ordered[row, slot]} twice: "
             "expected different experts in a row"
         )
     return data.astype(np.int64)
