@@ -111,7 +111,7 @@ class Table(Shown):
             raise duckdb.Error(counted(len(kinds), "statement"))
         if kinds[0] not in _READING:
             kind = kinds[0].replace("_", " ")
-            raise duckdb.Error(f"{kind} returns no rows, and a trace is read-only")
+            raise duckdb.Error(f"{kind} is not accepted, only queries such as SELECT and EXPLAIN")
 
     def _refusing(self, ask: Callable[[duckdb.DuckDBPyConnection], Answer]) -> Answer:
         try:
