@@ -2,8 +2,8 @@
 
 The sparse matrix is cut into blocks, and blocks without an entry are not stored. For each stored
 block, the matching rows of both factors are read and multiplied. Rows of a are read once for all
-blocks of their row. ``dense`` multiplies all rows of a with all rows of b. It multiplies the result
-element by element with the matrix, of which zeros are stored, too.
+blocks of their row. ``dense`` multiplies all rows of a with all rows of b, then the result element
+by element with the sparse matrix, whose zeros are stored in this case.
 
 Limits of STeP's operators: coordinates come from sources of control data, so their bytes are not
 counted.

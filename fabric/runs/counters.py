@@ -26,7 +26,7 @@ class UnitCounters:
 
     Attributes:
         elements: values that it dequeued.
-        idle_cycles: after its end. A wait at the end of the run counts as a wait.
+        idle_cycles: after its end. A wait that is open when the run ends counts for its cause.
         flops_per_cycle: 0 without arithmetic.
     """
 
@@ -87,7 +87,7 @@ class Comparison:
 
 
 def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
-    """Return the counters of units, in node order; open waits last to the end of the run."""
+    """Return the counters of units, in node order; open waits count until the run ends."""
     elements = [0] * len(state.units)
     columns = {cause: [0] * len(state.units) for cause in Cause}
     busy, empty, full, credit, hbm, capacity, idle = columns.values()
@@ -115,7 +115,7 @@ def unit_counters(state: RunState) -> tuple[UnitCounters, ...]:
 
 
 def channel_counters(state: RunState) -> tuple[ChannelState, ...]:
-    """Return the channels in edge order; open waits last to the end of the run."""
+    """Return the channels in edge order; open waits count until the run ends."""
     counters = list(state.channels)
     for wait in open_waits(state):
         if wait is not None and wait.channel is not None:
@@ -130,7 +130,7 @@ def totals(state: RunState, peak_bytes_per_cycle: Fraction, metrics: Metrics) ->
     paper, artifact = metrics.paper, metrics.artifact
     cycles, flops = state.cycles, state.flops
     allocated = sum(unit.flops_per_cycle for unit in state.units)
-    # Arbitrated memories may complete bursts before they have moved the last requests.
+    # Fewer bytes may have moved: the last arbitrated burst may complete before its last request.
     used_bytes = min(paper.traffic_bytes, state.hbm_bytes_moved)
     peak_traffic = float(cycles * peak_bytes_per_cycle)
     return {

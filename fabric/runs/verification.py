@@ -54,7 +54,7 @@ class Errors(NamedTuple):
 class OutputVerification:
     """A comparison of an output or a stream with its expected elements.
 
-    The run carries the error of each number from the loads to the stores. Rows of fewer than 16
+    The run estimates the error of each number, from the loads to the stores. Rows of fewer than 16
     numbers are averaged together.
 
     Attributes:
@@ -63,7 +63,7 @@ class OutputVerification:
         misfit: the difference in number or size of tiles, or None.
         elements, mismatched: the numbers of compared and of wrong elements.
         used: the largest ratios of errors to their bounds, at most 1 if right.
-        rtol, atol: the program's tolerances; None if the bound follows from the carried errors.
+        rtol, atol: the program's tolerances; None if the bound follows from the estimated errors.
         absolute_error: the largest error; infinite for a wrong NaN or infinity.
         relative_error: the largest error of finite nonzero numbers, or None without such numbers.
         places: the first wrong elements, or the largest error of the worst row.

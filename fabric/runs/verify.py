@@ -31,7 +31,7 @@ Array = np.ndarray
 
 _ROW: Final = 2.5
 _WHOLE: Final = 1.5
-"""The largest allowed ratio of the errors to the carried errors (root mean squares of both): of a
+"""The largest allowed ratio of the errors to the estimated errors (root mean squares of both): of a
 row, and of all numbers. It is above 1, since equal numbers are rounded in the same direction."""
 
 _EXACTLY: Final = 1e-9
@@ -150,7 +150,7 @@ def _signal_to_noise_db(exact: Array, declared: Array) -> float | None:
 
 
 class _Rows(NamedTuple):
-    """Rows of numbers. ``errors`` are the carried errors, without the last rounding."""
+    """Rows of numbers. ``errors`` are the estimated errors, without the last rounding."""
 
     found: Array
     wanted: Array
@@ -242,7 +242,7 @@ def _blocks(rows: Array) -> Iterator[slice]:
 
 
 class _Allowed(NamedTuple):
-    """A mask of right numbers, allowed errors, and carried errors with the last rounding."""
+    """A mask of right numbers, allowed errors, and estimated errors with the last rounding."""
 
     within: Array
     errors: Array
@@ -305,8 +305,8 @@ class _RowErrors(NamedTuple):
         wrong: the places of the first wrong numbers, with the errors allowed there.
         relative: the largest relative error of finite nonzero numbers; -1 without such numbers.
         share: the largest ratio of an error to its bound.
-        row: the largest ratio of mean(error²) to mean(carried error²) of a group of rows.
-        row_place: the number in this group whose error exceeds its carried error the most.
+        row: the largest ratio of mean(error²) to mean(estimated error²) of a group of rows.
+        row_place: the number in this group whose error exceeds its estimated error the most.
         squares: the sum over groups of this ratio times the count of numbers.
         numbers: the count of all numbers.
     """

@@ -77,7 +77,7 @@ class Attention(Kernel):
         scale: float,
         regions: int,
     ) -> None:
-        """Attend to ``keys`` and ``values``, which come from the same sources.
+        """Attend to ``keys`` and ``values``, which have the same parts along the keys.
 
         Queries, keys and values are [batch, heads, count, columns]. ``regions`` take the tasks in
         turn. The layout of ``result`` is ``heads_layout``.
@@ -211,9 +211,9 @@ def plan_attention(
 ) -> Attention:
     """Return an attention of ``queries`` to ``keys``.
 
-    ``queries`` are [batch, heads, queries, d]. ``keys`` are [batch, key heads, keys, d] in one or
-    more parts along the keys, ``values`` [batch, key heads, keys, e] in equal parts; the key heads
-    divide the heads. Without a ``mask`` every query sees every key.
+    ``queries`` are [batch, heads, queries, d], ``keys`` [batch, n, keys, d] and ``values`` [batch,
+    n, keys, e]; n divides the heads. Keys and values have the same parts along the keys. An expand
+    may have repeated heads: one copy is read. Without a ``mask`` every query sees every key.
     """
     batch, many, count, _ = queries.shape
     steps = [_alike(each) for each in (*keys, *values)]
@@ -260,8 +260,8 @@ def _rows(queries: View, schedule: Schedule) -> int:
 
 
 def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
-    # The tiles of a kernel's result divide it. A tensor in memory may be padded with rows of zeros,
-    # and is read in tiles with as many rows as the largest tile of any part.
+    # A kernel's result has a multiple of its tiles' rows. Tensors in memory may be padded with rows
+    # of zeros, and are read in tiles with as many rows as the largest tile of any part.
     rows = [_part_rows(keys, values, wish) for keys, values in pairs]
     widest = max(rows)
     return tuple(
@@ -273,7 +273,7 @@ def _parts(pairs: Sequence[tuple[View, View]], wish: int) -> tuple[Part, ...]:
 
 
 def _part_rows(keys: View, values: View, wish: int) -> int:
-    """Return the rows of a tile: a divisor of the keys, or more rows if the tile may be padded."""
+    """Return the rows of a tile: a divisor of the keys, or any number if tiles may be padded."""
     count = keys.shape[2]
     rows, most = fit(count, wish), min(wish, count)
     if not _are_stored(keys, values):

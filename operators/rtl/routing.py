@@ -25,8 +25,8 @@ def partition(consumers: int) -> Unit:
     """Send each sub-tensor of input 0 to the consumers that the selector in input 1 names.
 
     An element takes the cycles of its loading and, if the selector names a consumer, ``switch``
-    more. Without a credit, it waits outside the switch, and no other element is taken until it has
-    left.
+    more. If it then finds no credit, it waits behind the switch, and no other element is taken
+    until it has left.
     """
     u = Unit(2, consumers)
     m, (data, steering), emitter = u.m, u.inputs, Emitter(u.m, u.outputs)
@@ -122,7 +122,7 @@ def reassemble(producers: int) -> Unit:  # noqa: PLR0915 - one unit
     rank, switch = u.parameter("rank"), u.parameter("switch")
     element_bytes, bandwidth = u.parameter("bytes_0"), u.parameter("bandwidth")
     ages = _ages(m, u, producers)
-    # The bytes that a port could have moved for each input since the switch cycles were over.
+    # By input: the bytes that could be loaded since its element was visible for ``switch`` cycles.
     bits = widths().cycles + len(bandwidth)
     moved = [Signal(bits, name=f"moved_{at}") for at in range(producers)]
     for at, (age, each) in enumerate(zip(ages, streams, strict=True)):
@@ -290,7 +290,7 @@ def _reassemble_registered(u: Unit, emitter: Emitter, ages: list[Any], moved: li
 
 
 def eager_merge(producers: int, reads: str) -> Unit:
-    """Pass on sub-tensors in order of arrival, and send a selector of the input of each.
+    """Pass on sub-tensors in order of arrival. For each, send a selector that names its input.
 
     ``reads`` lists the outputs that exist: ``d`` for the data, ``s`` for the selectors.
     """
@@ -443,7 +443,7 @@ def intersect(read: tuple[int, ...], items: tuple[int, int]) -> Unit:  # noqa: P
     has_left = emitter.push(pushes, sent, every)
     emitter.close()
 
-    # A comparison takes a cycle, from the cycle in which its match has left.
+    # A comparison takes a cycle. After a match, the next one waits until the match has left.
     m.d.sync += waits.eq((matches & ~has_left) | (waits & ~emitter.leaves))
     stays = wire(m, "stays", (inside | begins) & ~ends_both)
     m.d.sync += is_inside.eq(stays)

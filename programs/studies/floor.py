@@ -158,7 +158,7 @@ def study() -> Study:
                 ("workload", "design", "found, cycles", "random / found", "row by row / found"),
                 savings,
                 f"With links of {NARROWEST} bytes per cycle. Found and random sites have three "
-                "seeds each, so a cell has the range of three cycles or of nine ratios.",
+                "seeds each: a cell is the range over 3 runs, 9 ratios (random) or 3 (row by row).",
             ),
             StudyTable(
                 "How many times faster the dynamic design is",
@@ -173,7 +173,7 @@ def study() -> Study:
                     f"row by row, {NARROWEST}",
                 ),
                 advantages,
-                "Below 1 it is slower. With three seeds, a cell has the range of nine ratios.",
+                "Below 1 it is slower. With three seeds, a cell is the range of 9 ratios.",
             ),
         ),
         pictures=(

@@ -37,6 +37,6 @@ def test_documentation_images_are_up_to_date(tmp_path: Path) -> None:
 
     assert [*NAMES, "tile-traffic.png"] == sorted(file.name for file in IMAGES.glob("*.png"))
     assert NAMES == sorted(file.name for file in tmp_path.iterdir())
-    # Fonts depend on the host: texts may be slightly wider, but boxes may not.
+    # Fonts depend on the host: texts may be slightly wider; an image has the same size.
     for name in NAMES:
         assert _size(IMAGES / name) == _size(tmp_path / name)

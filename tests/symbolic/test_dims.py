@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-# Any: a program of the requested kind.
+# Any: integers or fractions.
 from typing import Any
 
 import pytest
@@ -119,7 +119,7 @@ def test_means_are_exact() -> None:
 
     assert half * 4 == at.dim(4 * N)
     assert 2 == at.dim(ceil_div(N, 16))
-    # A fraction stays inside the rounding, even if the divisor divides its coefficient.
+    # D / E may be a fraction, so ceil(4 * D/E / 4) is not D / E.
     assert 1 == evaluated(ceil_div(4 * D / E, 4), 1, 3)
     assert 3 == evaluated(ceil_div(8 * D / E + 4, 4), 2, 3)
     assert dims.is_ragged(4 * N + D)

@@ -253,7 +253,7 @@ def _through(names: list[str]) -> str:
 
 
 def hint(loop: list[UnitState], state: RunState, expected: Mapping[int, Expected]) -> str:
-    """Suggest the missing part of a loop that no depth releases; empty if unknown."""
+    """Suggest what is missing in a loop that no depth resolves; empty if unknown."""
     match code(loop, state):
         case "FAB-D002":
             return _missing_token(loop, state, expected)

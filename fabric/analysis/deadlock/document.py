@@ -1,8 +1,8 @@
 """The report of a deadlock as data: ``deadlock.json``, ``Deadlock.report``, ``run --json``.
 
 ``DeadlockReport`` is the whole object; every field is JSON. Counts are in elements without bare
-stops unless stated otherwise, times in cycles. Lists are in node or channel order, a loop in the
-order of its waits, so that two runs give the same bytes.
+stops unless stated otherwise, times in cycles. Lists are in node or channel order unless stated
+otherwise, a loop in the order of its waits, so that two runs give the same bytes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Loop:
     units: list[BlockedUnit]  # each waits for the next, the last for the first
     channels: list[LoopChannel]
     cause: str
-    hint: str  # the missing element, stop or release, for loops that no depth releases
+    hint: str  # what is missing in a loop that no depth resolves; empty if unknown
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Depth:
     option: str
     before: int
     after: int
-    rejected_cycle: int | None  # of the deadlock with one slot less; None if there is none
+    rejected_cycle: int | None  # when the run with one slot less deadlocks; None if it does not
     same_loop: bool  # the run with one slot less stops in the same loop
 
 
@@ -88,7 +88,7 @@ class Capacity:
 
     before_bytes: int
     after_bytes: int
-    rejected_cycle: int | None  # of the deadlock with one byte less; None if there is none
+    rejected_cycle: int | None  # when the run with one byte less deadlocks; None if it does not
     same_loop: bool
 
 
@@ -102,7 +102,7 @@ class Front:
     file: str
     line: int
     count: int
-    rejected_cycle: int | None  # of the deadlock with one element less; None if there is none
+    rejected_cycle: int | None  # when the run with one element less deadlocks; None if it does not
     same_loop: bool
     statement: str = ""  # the user's corrected line; empty if the line is not a single call
 
@@ -126,7 +126,7 @@ INTERRUPTED: Final = "the search for a remedy was interrupted"
 class Remedy:
     """Changes that, all together, let the program complete."""
 
-    depths: list[Depth] = field(default_factory=list)
+    depths: list[Depth] = field(default_factory=list)  # sorted by option
     capacity: Capacity | None = None
     cycles: int | None = None  # of a full run with the changes; None if no run completed
     irreducible: bool = False  # no number can be lowered by one while the others stay
@@ -165,7 +165,7 @@ class DeadlockReport(Result):
     behind: list[BlockedUnit]
     finished: int
     remedy: Remedy
-    last_events: list[Event]
+    last_events: list[Event]  # sorted by cycle
     summary: str
 
     def sheet(self) -> Sheet:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MODULES: Final = re.compile(r"\b(?:\w+\.)+")
 
 _NAMES: Final = {"ndarray": "array", "dtype": "element type", "type": "class"}
-"""Names of classes of other libraries in messages."""
+"""The names of some classes in messages."""
 
 _MOST_ITEMS: Final = 1 << 24
 """The most items that are read from an iterator, which may be endless."""
@@ -47,7 +47,7 @@ class Check(NamedTuple):
         plural: the expected values in the plural, such as ``integers``.
         settle: returns the converted value, or raises ``Unfit``.
         hint: returns an addition to the message about a wrong value.
-        kind: the class, if all its instances fit and no other values; otherwise None.
+        kind: the class, if exactly its instances fit; otherwise None.
     """
 
     text: str
@@ -214,7 +214,7 @@ def _tuple(arguments: Sequence[object]) -> Check:
 
 
 def _sequence(arguments: Sequence[object]) -> Check:
-    """Return the check for a sequence, which reads it once; callers check the items."""
+    """Return a check that reads a sequence once, into a tuple; callers check the items."""
     if not arguments:
         return _ANYTHING
     item = check_of(arguments[0])

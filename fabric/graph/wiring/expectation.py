@@ -32,7 +32,7 @@ Bound: TypeAlias = Annotated[
 class Tolerance(NamedTuple):
     """Bounds of errors: ``|found - wanted| <= atol + rtol * |wanted|``.
 
-    None means that the bound follows from the carried errors.
+    None: the bound follows from the rounding errors that a functional run estimates.
     """
 
     rtol: float | None

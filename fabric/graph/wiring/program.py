@@ -185,16 +185,16 @@ class Program(ShownInShort, Wired):
     ) -> None:
         """State expected values of stored outputs; functional mode compares them with the run.
 
-        The run carries the error of each number from the loads to the stores. Numbers that are only
-        moved are exact in their element type. A computed number may be off by 5 times its carried
-        error, and by its last rounding. The root mean square of the errors may be 2.5 times the
-        root mean square of the carried errors in a row, and 1.5 times in the whole output. In an
-        exact run, each rounding may err by 1e-9. Integers and booleans have to be equal, unless
-        a carried error reaches a tie.
+        The run estimates the error of each number, from the loads to the stores. Numbers that are
+        only moved are exact in their element type. A computed number may be off by 5 times its
+        estimated error, and by its last rounding. The root mean square of the errors may be 2.5
+        times that of the estimated errors in a row, and 1.5 times in the whole output. In an exact
+        run, each rounding may err by 1e-9. Integers and booleans have to be equal, unless an
+        estimated error reaches a tie.
 
         If both tolerances are given, an element is right if ``|found - wanted| <= atol + rtol *
         |wanted|``, as in ``numpy.testing.assert_allclose``, and no other check applies. If only
-        one is given, its term is added to the bound that follows from the carried errors.
+        one is given, its term is added to the bound that follows from the estimated errors.
 
         Args:
             rtol: relative tolerance of the outputs of this call, from 0 on.

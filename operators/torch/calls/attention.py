@@ -27,7 +27,7 @@ def attention(importing: Importing, call: Call) -> View:
 
 @imports("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention(importing: Importing, call: Call) -> tuple[View | None, ...]:
-    """Plan attention. The second result, the sums of exponentials, is never read."""
+    """Plan attention. The second result, logarithms of sums of exponentials, is never read."""
     result = _attention(
         importing,
         call,
@@ -41,7 +41,7 @@ def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal
     if is_causal and mask is not None:
         importing.unsupported("expected a mask or is_causal, not both")
     queries, keys, values = call.args[:3]
-    # Without a dimension of heads, there is one head, and all leading dimensions are batches.
+    # With other than four dimensions, all leading dimensions are batches with one head each.
     lead = queries.shape[:-2] if len(queries.shape) == 4 else (math.prod(queries.shape[:-2]), 1)
     if not call.kwargs.get("enable_gqa", False):
         outer = queries.shape[:-2]
@@ -74,7 +74,7 @@ def _attention(importing: Importing, call: Call, *, mask: View | None, is_causal
 def _mask(
     importing: Importing, mask: View, outer: tuple[int, ...], lead: tuple[int, ...], keys: int
 ) -> Mask:
-    """Return a mask as [batch, heads, queries, keys], with size 1 if it is equal for all.
+    """Return a mask as [batch or 1, heads or 1, queries or 1, keys]; a 1 is broadcast.
 
     ``mask`` broadcasts to [*outer, queries, keys]. ``lead`` is ``outer`` as batch and heads.
     """

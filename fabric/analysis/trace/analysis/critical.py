@@ -185,7 +185,6 @@ def path_of(trace: RecordedRun) -> CriticalPath:
 
 
 def named_path(names: Names, lines: Timelines, path: list[Stretch], status: str) -> CriticalPath:
-    """Return ``path`` with names for numbers."""
     cycles = cycles_by_root(path)
     roots = {root: named_root(names, root) for root in cycles}
     return CriticalPath(
@@ -200,7 +199,6 @@ def named_path(names: Names, lines: Timelines, path: list[Stretch], status: str)
 
 
 def named_root(names: Names, root: Root) -> WaitRoot:
-    """Return ``root`` with names for numbers."""
     return WaitRoot(
         str(root.kind), names.units[root.unit] if root.unit >= 0 else None, names.root(root)
     )

@@ -1,10 +1,12 @@
 """Root attribution: the work or memory at the end of each chain of waits.
 
 In a cycle, a unit may wait for a peer that also waits. The chain of waits in that cycle leads to
-its root: a unit that works, or a memory that moves data. Chains are finite, since a peer's wait
-ends at least a hop (one cycle or more) before the wait for that peer. Cycles in which an element or
-a credit was in flight are charged to the hops, to the network if shared links delayed it, or to the
-producer if it delayed the visibility of the element.
+its root: a unit that works, or a memory that moves data. Chains are finite: if A waits for B, and B
+waits too, B's wait ends at least one hop (one cycle or more) before A's wait ends.
+
+Cycles in which an element or a credit was in flight are charged to hops, with two exceptions. The
+delay of an element by shared links is charged to the network. If the producer made an element
+visible later than the channel's latency, the cycles are charged to the producer.
 
 A wait that had not ended when the run stopped may lead into a loop, or to a unit that has ended:
 these cycles are charged to open waits.

@@ -1,4 +1,4 @@
-"""Records of runs from the tables of a trace, which can be timed again."""
+"""Makes records from the tables of a trace; a record can be timed again with other depths."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _record_in(trace: RecordedRun) -> Record:
 
 
 def _fits(record: Record) -> bool:
-    """Whether the record has all slots and all elements that its events use."""
+    """Whether every filled slot was reserved, and every element that arrives was sent."""
     code, amount = record.events.T
     arrives = code & log.KIND == log.ARRIVAL
     elements = record.elements[code[arrives] >> log.SHIFT]
