@@ -92,10 +92,8 @@ def limited() -> blocks.Unit:
         (lambda *_: ("A", raises, {}), "the hardware of every_second_1 raised KeyError: 'no'"),
         (lambda *_: ("A", limited, {"limit": 8}), "every_second_1: limit is 8: expected 0 to 7, "),
         (lambda *_: ("A", int, {}), "every_second_1: its hardware is 0: expected a Unit"),
-        (
-            lambda *_: ("A", sequences.zip_, {}),
-            "inputs and outputs of its hardware are 2 and 1: expected 1 and 1, those",
-        ),
+        (lambda *_: ("A", sequences.zip_, {}), "its hardware are 2 and 1: expected 1 and 1, those"),
+        (lambda *_: ("A", lambda: blocks.Unit(0, 1), {}), "its hardware are 0 and 1: expected 1 a"),
     ],
 )
 def test_wrong_hardware_is_reported_at_its_operator(
