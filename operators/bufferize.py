@@ -364,11 +364,13 @@ class Streamify(Operator):
 
     def _reading(self, ports: Ports, buffer: BufferReference) -> Iterable[_Read]:
         """Return the elements of one reading; the last element closes all dimensions of it."""
-        elements: list[_Read] = [*buffer.elements]
-        for number, address in buffer.allocation.spilled.items():
-            tile, stop = elements[number]
-            assert isinstance(tile, Tile)
-            elements[number] = _Spilled(tile, address), stop
+        elements: Sequence[_Read] = buffer.elements
+        if buffer.allocation.spilled:
+            elements = copies = [*elements]
+            for number, address in buffer.allocation.spilled.items():
+                tile, stop = copies[number]
+                assert isinstance(tile, Tile)
+                copies[number] = _Spilled(tile, address), stop
         if self.shape is None or self.strides is None:
             return elements
         buffer_type = ports.input_types[0].value
@@ -410,13 +412,14 @@ def _along(loop: Loop, loops: tuple[Loop, ...]) -> Loop:
 
 async def _read(ports: Ports, reading: Iterable[_Read], inner: int, last_stop: int) -> None:
     """Send one reading of ``inner`` dimensions; its end closes ``last_stop`` dimensions."""
+    sink, unit = ports.sink, ports.unit
     for element, stop in reading:
         value, level = element, last_stop if stop == inner else stop
         if isinstance(value, Empty):
-            await ports.sink.send_bare(level, value.dimension)
+            await sink.send_bare(level, value.dimension)
             continue
         if isinstance(value, _Spilled):
             await ports.fetch(value.tile, value.address)
             value = value.tile
-        await ports.sink.send((value, level))
-        ports.unit.charge(1)
+        await sink.send((value, level))
+        unit.charge(1)

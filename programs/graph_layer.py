@@ -83,8 +83,8 @@ def build(
             groups, _ = Reshape(chunk=rows, pad=0.0)(gathered)  # [1, V, t~, rows] of 1x32
         packed = Accum(RetileRow())(groups)  # [1, V, 1] of n~ x 32, or [1, V, t~] of rows x 32
         messages = Map(SiLU())(Map(Matmul())(packed, _on_chip(others, packed)))
-        rows_of = FlatMap(SplitRows(valid_only=True))(messages)  # [1, V, n~] of 1x64
-        summed = Accum(Sum())(rows_of)  # [1, V] of 1x64
+        single_rows = FlatMap(SplitRows(valid_only=True))(messages)  # [1, V, n~] of 1x64
+        summed = Accum(Sum())(single_rows)  # [1, V] of 1x64
         vertex = LinearOffChipLoad(x, (1, FEATURES), (count,), (1,))()  # [1, V] of 1x32
         y = Map(Add())(Map(Matmul())(vertex, _on_chip(own, vertex)), summed)  # [1, V] of 1x64
         LinearOffChipStore("y")(Promote(0)(y))

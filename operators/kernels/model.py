@@ -45,15 +45,16 @@ class Model:
     def edges(self) -> list[Operand]:
         """Return the operands that are results of kernels, in the order of the readers."""
         results = {result for kernel in self.kernels for result in kernel.results}
-        operands = [operand for kernel in self.kernels for operand in kernel.operands]
-        return [each for each in operands if each.view.source in results]
+        return [operand for operand in self._operands if operand.view.source in results]
 
     def readers(self) -> Counter[Source]:
         """The number of operands and outputs that read each source."""
-        operands = [operand for kernel in self.kernels for operand in kernel.operands]
-        return Counter(
-            view.source for view in (*(each.view for each in operands), *self.outputs.values())
-        )
+        views = [*(operand.view for operand in self._operands), *self.outputs.values()]
+        return Counter(view.source for view in views)
+
+    @property
+    def _operands(self) -> list[Operand]:
+        return [operand for kernel in self.kernels for operand in kernel.operands]
 
     def drop_unread(self) -> None:
         """Drop kernels with only unread results, unless they close a loop."""

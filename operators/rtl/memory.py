@@ -11,17 +11,7 @@ from typing import Any, Final
 
 from amaranth import Array, Mux, Signal
 
-from operators.rtl.blocks import (
-    TILE,
-    Emitter,
-    Unit,
-    any_of,
-    changed,
-    counted,
-    token,
-    widths,
-    wire,
-)
+from operators.rtl.blocks import TILE, Emitter, Unit, any_of, changed, counted, token, widths, wire
 
 DIMENSIONS: Final = 6
 """The most dimensions of a view."""

@@ -12,17 +12,7 @@ from typing import Any, Final
 
 from amaranth import Array, Mux, Signal
 
-from operators.rtl.blocks import (
-    Output,
-    Unit,
-    all_of,
-    any_of,
-    changed,
-    counted,
-    token,
-    widths,
-    wire,
-)
+from operators.rtl.blocks import Output, Unit, all_of, any_of, changed, counted, token, widths, wire
 
 DIMENSIONS: Final = 8
 """The most dimensions of a loaded stream of pieces."""

@@ -7,7 +7,7 @@ summand compute in float64 and round once. kthvalue returns the first place amon
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, Final
 
@@ -167,14 +167,15 @@ def from_torch(
 
     schedule = schedule or Schedule()
     kwargs = kwargs or {}
-    with ExitStack() as at_end:
-        at_end.callback(progress, "")
+    try:
         captured = capture(module, args, kwargs, dynamic_shapes)
         try:
             program = tuned(schedule, build) if schedule.tuned else build(schedule)
         except OutOfStepError:
             captured = capture(module, args, kwargs, dynamic_shapes, rolls=False)
             program = tuned(schedule, build) if schedule.tuned else build(schedule)
+    finally:
+        progress("")
     _expect(program, module, args, kwargs, outputs)
     return program
 

@@ -143,8 +143,8 @@ class Constants:
             exact = self._exact(node, {})
             return off_from(array, exact.numpy()) if exact.dtype == torch.float64 else array
 
-        has_data = data if self._real[node] else None
-        return Stored.of(node.name, spec.shape, spec.dtype, has_data, known=node in self._early)
+        read = data if self._real[node] else None
+        return Stored.of(node.name, spec.shape, spec.dtype, read, known=node in self._early)
 
     def _exact(self, node: Node, made: dict[Node, Any]) -> Any:
         """Return a constant, computed in float64; ``made`` caches earlier constants."""

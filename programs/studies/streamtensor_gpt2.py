@@ -139,7 +139,7 @@ def _published(size: int) -> list[tuple[str, str, str, str]]:
 
 def _judged(size: int, attribute: str, unit: str, findings: Findings) -> Judgement:
     """Judge a number of StreamTensor beside ours, narrow and wide."""
-    ended = [ended for fabric in FABRICS if (ended := times(findings, fabric, size)) is not None]
+    ended = [run for fabric in FABRICS if (run := times(findings, fabric, size)) is not None]
     if len(ended) < len(FABRICS):
         return Judgement("", Verdict.UNPUBLISHED, "A run did not complete.")
     numbers = " to ".join(f"{getattr(each, attribute):.4g}" for each in ended)

@@ -48,7 +48,6 @@ class _Best:
         self.problem: Final = task.problem(task.unbounded)
         events = sum(len(record.events) for record in task.unbounded)
         self.runs_left = max(_LEAST_RUNS, _MOST_EVENTS // max(1, events))
-        self._tried_cycles: Final[list[list[int | None]]] = []
         problem = self.problem
         proposed = {problem.least, task.wired_depths, high_water(problem)}
         if any(record.shares_links for record in task.unbounded):
@@ -57,7 +56,7 @@ class _Best:
         for depths in sorted(proposed, key=problem.cost_of):
             if self.accepts(depths):
                 return
-        of_inputs = zip(*self._tried_cycles, strict=True)
+        of_inputs = zip(*map(task.cycles, proposed), strict=True)
         raise NearestError(
             [min((x for x in cycles if x is not None), default=None) for cycles in of_inputs]
         )
@@ -66,7 +65,6 @@ class _Best:
         if self._task.known_cycles(depths) is None:
             self.runs_left -= 1
         runs = self._task.run(depths)
-        self._tried_cycles.append([None if ran is None else ran.cycles for ran in runs])
         if not self._task.keeps(runs):
             return False
         self.depths, self.runs = depths, [ran for ran in runs if ran is not None]

@@ -126,7 +126,7 @@ class Arrays:
         rows, channels = table.rows, [joint.channel for joint in joints]
         # A channel begins with a power of two of slots.
         bits = [(min(channel.depth, _FIRST_SLOTS) - 1).bit_length() for channel in channels]
-        sizes = np.left_shift(1, np.array(bits, np.int64))
+        sizes = 1 << np.array(bits, np.int64)
         rows["mask"], rows["base"] = sizes - 1, _starts(sizes)
         rows["depth"] = [channel.depth for channel in channels]
         rows["forward"] = [channel.forward_cycles for channel in channels]

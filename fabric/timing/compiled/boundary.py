@@ -259,7 +259,7 @@ def _wait(arrays: Arrays, stage: Stage, row: StageRow) -> Wait:
         return Wait(Operation.RECEIVE, (arrays.joints[row.wait].channel,), now)
     if status == c.DRAINING:
         channels, number = arrays.world.channels, arrays.number
-        open_inputs = tuple(one for one in stage.inputs if is_open(channels[number[one]]))
+        open_inputs = tuple(c for c in stage.inputs if is_open(channels[number[c]]))
         return Wait(Operation.RECEIVE, open_inputs, now, any_of=True)
     if status == c.OFF_CHIP:
         return Wait(Operation.OFF_CHIP, (), now)

@@ -644,7 +644,7 @@ class AssumedSink:
             with sizes that depend on other streams.
     """
 
-    __slots__ = ("_claims", "_counts", "_groups", "_stated", "channel", "claims", "sizes")
+    __slots__ = ("_counts", "_groups", "_stated", "channel", "claims", "sizes")
 
     def __init__(self, channel: Channel, claims: tuple[Claim, ...], rank: int) -> None:
         self.channel: Final = channel
@@ -652,11 +652,10 @@ class AssumedSink:
         self.sizes: dict[int, tuple[int, int]] = {}
         self._counts = [0] * (rank + 1)
         self._groups = [0] * (rank + 1)
-        self._claims = {
-            claim.dimension: claim for claim in claims if isinstance(claim.assumed, int)
-        }
         self._stated = {
-            claim.dimension: claim.assumed for claim in claims if isinstance(claim.assumed, int)
+            claim.dimension: (claim.assumed, claim)
+            for claim in claims
+            if isinstance(claim.assumed, int)
         }
 
     def send(self, element: Element) -> Awaitable[None]:
@@ -695,7 +694,8 @@ class AssumedSink:
     @property
     def expected(self) -> list[int | None]:
         """By dimension, the stated size of each group; None if it is not a number."""
-        return [self._stated.get(dimension) for dimension in range(len(self._counts))]
+        stated = map(self._stated.get, range(len(self._counts)))
+        return [None if each is None else each[0] for each in stated]
 
     def _count(self, element: Element) -> None:
         value, stop = element
@@ -718,10 +718,10 @@ class AssumedSink:
         low, high = self.sizes.get(dimension, (size, size))
         self.sizes[dimension] = min(low, size), max(high, size)
         stated = self._stated.get(dimension)
-        if stated is not None and size != stated:
+        if stated is not None and size != stated[0]:
             outermost = dimension == len(self._counts) - 1
             group = None if outermost else self._groups[dimension]
-            self._claims[dimension].refuse(size, stated, group)
+            stated[1].refuse(size, stated[0], group)
 
 
 class LaterSink:

@@ -220,7 +220,7 @@ def copied(importing: Importing, call: Call) -> View:
 def put_slice(importing: Importing, call: Call) -> View:
     """Replace some places of a dimension."""
     x, numbers = call.tensor(), call.tensor(1)
-    dim = call.argument(2, "dim", 0) % len(x.shape)
+    dim = call.dimension(2, 0)
     size = x.shape[dim]
     if call.target == "aten.select_scatter.default":
         places = range(call.args[3] % size, call.args[3] % size + 1)

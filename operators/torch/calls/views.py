@@ -55,7 +55,7 @@ def expand(importing: Importing, call: Call) -> View:
 @imports("aten.slice.Tensor")
 def sliced(importing: Importing, call: Call) -> View:
     x = call.tensor()
-    dim = call.argument(1, "dim", 0) % len(x.shape)
+    dim = call.dimension(1, 0)
     first, step = call.argument(2, "start") or 0, call.argument(4, "step", 1)
     size, count = x.shape[dim], call.result.shape[dim]
     first = min(max(first + size, 0), size) if first < 0 else min(first, size)
@@ -74,7 +74,7 @@ def select(importing: Importing, call: Call) -> View:
 @imports("aten.split.Tensor", "aten.split_with_sizes.default", "aten.unsafe_split.Tensor")
 def split(importing: Importing, call: Call) -> tuple[View, ...]:
     x = call.tensor()
-    dim = call.argument(2, "dim", 0) % len(x.shape)
+    dim = call.dimension(2, 0)
     parts, first = [], 0
     for spec in call.results:
         parts.append(importing.part(call, x, dim, first, spec.shape[dim]))
@@ -85,7 +85,7 @@ def split(importing: Importing, call: Call) -> tuple[View, ...]:
 @imports("aten.unbind.int")
 def unbind(importing: Importing, call: Call) -> tuple[View, ...]:
     x = call.tensor()
-    dim = call.argument(1, "dim", 0) % len(x.shape)
+    dim = call.dimension(1, 0)
     parts = (importing.part(call, x, dim, index, 1) for index in range(x.shape[dim]))
     return tuple(part.reshaped(spec.shape) for part, spec in zip(parts, call.results, strict=True))
 

@@ -376,8 +376,11 @@ class _Body:
         read = node.all_input_nodes
         if any(argument in carried or argument in self._stateful for argument in read):
             self._stateful.add(node)
-        values = {argument: self._read(node, argument, carried) for argument in read}
-        values = {argument: value for argument, value in values.items() if value is not None}
+        values = {
+            argument: value
+            for argument in read
+            if (value := self._read(node, argument, carried)) is not None
+        }
 
         def called(*of_steps: Any) -> Any:
             own = dict(zip(values, of_steps, strict=True))

@@ -167,8 +167,8 @@ class CriticalPath(Result):
         note = self.note and f", {self.note}"
         yield Title("Critical path", note)
         rows = [
-            (root.name, cycles, percent(cycles, self.cycles))
-            for root, cycles in ((share.root, share.cycles) for share in self.shares)
+            (share.root.name, share.cycles, percent(share.cycles, self.cycles))
+            for share in self.shares
         ]
         yield Rows(("through", "path cycles", "%"), rows, shown)
         yield Title("Critical path over time", note)

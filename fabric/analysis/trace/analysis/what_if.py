@@ -294,8 +294,8 @@ def _channels(
 
 
 def _change(waits: ChannelWaits) -> int:
-    *_, empty_before, empty_after, full_before, full_after = waits
-    return abs(empty_after - empty_before) + abs(full_after - full_before)
+    empty_cycles = waits.empty_after_cycles - waits.empty_before_cycles
+    return abs(empty_cycles) + abs(waits.full_after_cycles - waits.full_before_cycles)
 
 
 def _waiting_unit(record: Record, depths: list[int], blocked: Blocked) -> WaitingUnit:

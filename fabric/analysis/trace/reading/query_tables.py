@@ -289,8 +289,8 @@ def add_families(database: Connection) -> None:
     operators = [operator for _, operator, _, _ in rows]
     units = _titles(
         [name for name, *_ in rows],
-        list(zip(operators, places, strict=True)).__getitem__,
-        [place.brief for place in places].__getitem__,
+        lambda unit: (operators[unit], places[unit]),
+        lambda unit: places[unit].brief,
     )
     _set(database, "units", "unit", units)
     rows = database.rows("SELECT name, producer, consumer FROM channels ORDER BY channel")
