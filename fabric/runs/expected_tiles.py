@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fabric.graph.arguments.described import refuse
-from fabric.graph.values.value import Element, Tile
+from fabric.graph.values.value import Element, Empty, Tile
 from fabric.graph.wiring.elaborate import Plan
 from fabric.graph.wiring.stream import Stream
 from fabric.messages.place import Place
 from fabric.messages.text import counted
-from fabric.timing.engine.observer import Observer, Sent, Stamp, Transferred, Watched
+from fabric.timing.engine.observer import Observer, Transferred, Watched
 
 Index = tuple[int, ...]
 
@@ -40,14 +40,7 @@ class SentTiles(Observer):
         kept = self.kept[stream] = []
         return lambda element, *_: kept.append(element)
 
-    def left_over(
-        self,
-        channel: Watched,
-        element: Element,
-        sent: Sent,  # noqa: ARG002 - only the element is kept
-        seen: Stamp | None,  # noqa: ARG002 - only the element is kept
-        cycle: int,  # noqa: ARG002 - only the element is kept
-    ) -> None:
+    def left_over(self, channel: Watched, element: Element, *_: object) -> None:
         if channel.number in self._edges:
             self.kept[self._edges[channel.number]].append(element)
 
@@ -57,11 +50,11 @@ class Pair(NamedTuple):
 
     Attributes:
         indices: the index of each found tile in its stream, outermost dimension first.
-        misfit: a sentence about the first tile that is missing, extra or of another size; None if
-            the tiles fit.
+        misfit: a sentence about a tile or an empty tensor that is missing or extra, or a tile of
+            another size; None if all fit.
     """
 
-    found: list[np.ndarray]
+    found: list[Any]
     wanted: list[Any]
     indices: list[Index] | None = None
     misfit: str | None = None
@@ -69,11 +62,13 @@ class Pair(NamedTuple):
 
 def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Place) -> Pair:
     """Return the ``sent`` tiles with the ``given`` tiles, which are expected at ``place``."""
-    tiles = dict(_sent_tiles(sent, len(stream.shape)))
-    leaves = dict(_leaves(stream, given, (), place))
-    pair = Pair([_numbers(tile) for tile in tiles.values()], [*leaves.values()], [*tiles])
-    if [*tiles] != [*leaves]:
-        return pair._replace(misfit=_misfit(tiles, leaves))
+    dims = len(stream.shape)
+    items, leaves = dict(_sent_items(sent, dims)), dict(_leaves(stream, given, (), place))
+    tiles = {index: tile for index, tile in items.items() if tile is not None}
+    wanted = [array for index, array in leaves.items() if len(index) == dims]
+    pair = Pair([tile.data for tile in tiles.values()], wanted, [*tiles])
+    if [*items] != [*leaves]:
+        return pair._replace(misfit=_misfit(items, leaves, dims))
     trimmed = []
     for (index, tile), numbers, array in zip(tiles.items(), pair.found, pair.wanted, strict=True):
         shape, valid = np.shape(array), (tile.valid_rows, tile.valid_cols)
@@ -89,16 +84,14 @@ def tiles_of(stream: Stream, sent: Sequence[Element], given: object, place: Plac
     return pair._replace(found=trimmed)
 
 
-def _numbers(tile: Tile) -> np.ndarray:
-    assert tile.data is not None
-    return tile.data
-
-
-def _sent_tiles(sent: Sequence[Element], dims: int) -> Iterator[tuple[Index, Tile]]:
+def _sent_items(sent: Sequence[Element], dims: int) -> Iterator[tuple[Index, Tile | None]]:
+    """Yield the tiles by index, and None for each empty tensor."""
     index = [0] * dims
     for value, stop in sent:
         if isinstance(value, Tile):
             yield tuple(index), value
+        elif isinstance(value, Empty):
+            yield tuple(index[: dims - 1 - value.dimension]), None
         index[dims - 1 - stop] += 1
         index[dims - stop :] = [0] * stop
 
@@ -115,13 +108,16 @@ def _leaves(stream: Stream, given: Any, at: Index, place: Place) -> Iterator[tup
             f"{counted(len(stream.shape), 'dimension')} of tiles, as {stream} has",
             place=place,
         )
+    if not parts:
+        yield at, None
     for number, part in enumerate(parts):
         yield from _leaves(stream, part, (*at, number), place)
 
 
-def _misfit(found: Mapping[Index, object], wanted: Mapping[Index, object]) -> str:
-    more = next((index for index in found if index not in wanted), None)
-    if more is not None:
-        return f"has a tile {list(more)}: expected no tile there"
-    missing = next(index for index in wanted if index not in found)
-    return f"has no tile {list(missing)}: expected a tile there"
+def _misfit(found: Mapping[Index, object], wanted: Mapping[Index, object], dims: int) -> str:
+    differing = [index for index in (*found, *wanted) if (index in found) != (index in wanted)]
+    index = max(differing, key=len)
+    what = "a tile" if len(index) == dims else "an empty tensor"
+    if index in found:
+        return f"has {what} {list(index)}: expected none there"
+    return f"lacks {what} {list(index)}: expected one there"

@@ -190,7 +190,7 @@ class Stream(ShownInShort):
 
         Args:
             compute: returns an array with the dimensions of the stream, then the rows and columns
-                of a tile. If sizes are ragged, it returns nested lists with an array for each tile.
+                of a tile; for ragged sizes, nested lists of arrays, ``[]`` for an empty tensor.
                 If the array of a tile has no padding, only valid rows and columns are compared.
             rtol: relative tolerance, as in ``Program.expect``.
             atol: absolute tolerance, as in ``Program.expect``.

@@ -170,12 +170,32 @@ def test_expected_ragged_groups_are_lists(exact: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("groups", "misfit"),
+    [
+        ([[0, 1], [], [2]], None),
+        ([[0, 1], [2]], "has a tile [0, 2, 0]: expected none there"),
+        ([[0, 1], [], [2], []], "lacks an empty tensor [0, 3]: expected one there"),
+    ],
+)
+def test_empty_groups_are_expected_as_empty_lists(
+    groups: list[list[int]], misfit: str | None
+) -> None:
+    with fab.Program("groups", mode="functional") as program:
+        rows = op.RandomOffChipLoad(X, (1, 64))(op.RaggedIntegers([[0, 1], [], [2]])())
+        rows.expect(lambda: [[[X[[row]] for row in group] for group in groups]])
+        op.LinearOffChipStore("y")(op.Promote(0)(op.Flatten(0, 2)(rows)))
+    verification = fab.simulate(program).verification
+    assert verification is not None
+    assert verification.streams[0].misfit == misfit
+
+
+@pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (lambda: X.reshape(8, 1, 64)[:7], "stream flatten_1.0: has a tile [7]: expected no tile"),
+        (lambda: X.reshape(8, 1, 64)[:7], "stream flatten_1.0: has a tile [7]: expected none"),
         (
             lambda: [*X.reshape(8, 1, 64), X[:1]],
-            "stream flatten_1.0: has no tile [8]: expected",
+            "stream flatten_1.0: lacks a tile [8]: expected",
         ),
         (lambda: X, "stream flatten_1.0: tile [0] is 1 x 64, valid 1 x 64: expected 64"),
         (
