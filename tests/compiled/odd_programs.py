@@ -12,6 +12,7 @@ import operators as op
 from fabric import Program, Stream, StreamType, Tile, TileType
 from fabric.extend import BoolType, Element, Empty, Operator, Ports, Wiring
 from fabric.graph.values.dims import symbol
+from tests.bases import Hop
 from tests.deadlock.parts import Script, feedback
 from tests.operators.driving import Emit
 
@@ -20,11 +21,8 @@ ONE = Tile(1, 1, FLOAT)
 
 
 @dataclass(frozen=True)
-class First(Operator):
+class First(Hop):
     count: int
-
-    def __call__(self, source: Stream) -> Stream:
-        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

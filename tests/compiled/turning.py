@@ -8,24 +8,17 @@ from typing import Any
 import numpy as np
 from typing_extensions import override
 
-from fabric import Program, Stream, StreamType, Tile
-from fabric.extend import Operator, Ports, Wiring
+from fabric import Program, Tile
+from fabric.extend import Ports
 from operators import Consumer, Metadata
+from tests.bases import Hop
 
 
 @dataclass(frozen=True)
-class Turning(Operator):
+class Turning(Hop):
     conducted = turns = True
 
     does: Any
-
-    def __call__(self, source: Stream) -> Stream:
-        (result,) = self.wire(source)
-        return result
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (inputs[0].type,)
 
     @override
     async def run(self, ports: Ports) -> None:

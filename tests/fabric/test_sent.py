@@ -11,8 +11,9 @@ import pytest
 from typing_extensions import override
 
 from fabric import Program, Stream, StreamType, Tile, TileType, simulate
-from fabric.extend import Operator, Ports, Wiring, is_constant
+from fabric.extend import Ports, Wiring, is_constant
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
+from tests.bases import Hop, Source
 
 F32 = np.dtype(np.float32)
 
@@ -47,11 +48,8 @@ def _array() -> Any:
 
 
 @dataclass(frozen=True)
-class Accumulates(Operator):
+class Accumulates(Source):
     seen: Callable[[Any], Any]
-
-    def __call__(self) -> Stream:
-        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
@@ -85,14 +83,7 @@ def test_loaded_view_keeps_its_numbers(name: str) -> None:
     array = _array()
 
     @dataclass(frozen=True)
-    class Writes(Operator):
-        def __call__(self, source: Stream) -> Stream:
-            return self.wire(source)[0]
-
-        @override
-        def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-            return (inputs[0].type,)
-
+    class Writes(Hop):
         @override
         async def run(self, ports: Ports) -> None:
             while (element := await ports.source.receive()) is not None:

@@ -20,6 +20,7 @@ from fabric import Program, Report, Stream, StreamType, simulate
 from fabric.graph.hardware.description import PlacementDescription
 from fabric.graph.wiring.elaborate import elaborate
 from fabric.graph.wiring.memory_map import Placed
+from tests.bases import Source
 from tests.operators.recording_memory import bytes_of, recorded
 
 ALIGNMENT_BYTES = PlacementDescription().alignment_bytes
@@ -232,14 +233,11 @@ def test_output_of_unknown_size_comes_last() -> None:
 
 
 @dataclass(frozen=True)
-class _Corners(ext.Operator):
+class _Corners(Source):
     off_chip: ClassVar[Literal["read", "write"] | None] = "read"
 
     bursts: tuple[tuple[int, ...], ...]
     tile: tuple[int, int] | None = None
-
-    def __call__(self) -> Stream:
-        return self.wire()[0]
 
     @override
     def infer(self, wiring: ext.Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from fabric import Selector, SelectorType, Stream, StreamType
-from fabric.extend import Operator, Ports, Wiring
+from fabric.extend import Ports, Wiring
+from tests.bases import Source
 
 
 @dataclass(frozen=True)
-class HitList(Operator):
+class HitList(Source):
     hits: tuple[tuple[int, ...], ...]
-
-    def __call__(self) -> Stream:
-        return self.wire()[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:

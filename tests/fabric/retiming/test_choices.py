@@ -4,21 +4,15 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from fabric import Program, Stream, StreamType
+from fabric import Program
 from fabric.explore.sizing.running import recorded
-from fabric.extend import BoolType, Operator, Ports, Wiring
+from fabric.extend import Ports
+from tests.bases import Hop
 from tests.deadlock.parts import sink, source
 
 
 @dataclass(frozen=True)
-class Late(Operator):
-    def __call__(self, stream: Stream) -> Stream:
-        return self.wire(stream)[0]
-
-    @override
-    def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
-        return (StreamType(inputs[0].shape, BoolType()),)
-
+class Late(Hop):
     @override
     async def run(self, ports: Ports) -> None:
         await ports.clock.reach(ports.unit, 5)

@@ -16,7 +16,8 @@ import numpy as np
 from typing_extensions import override
 
 from fabric import Stream, StreamType, Tile, TileType
-from fabric.extend import BoolType, Operator, Ports, ValueType, Wiring
+from fabric.extend import BoolType, Ports, ValueType, Wiring
+from tests.bases import Hop
 from tests.fabric.users.raised import RAISED
 
 F32 = np.dtype(np.float32)
@@ -34,11 +35,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Misuse(Operator):
+class Misuse(Hop):
     row: Row
-
-    def __call__(self, source: Stream) -> Stream:
-        return self.wire(source)[0]
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> tuple[StreamType, ...]:
