@@ -91,6 +91,7 @@ CASES: dict[str, tuple[Any, list[Input], list[str]]] = {
         op.FlatMap(op.SplitRows(valid_only=True)), [tiles("0 1|S1", (1, 2), 2, 2, 1, 0)],
         ["0,1 -0|S1"],
     ),
+    "F5": (op.FlatMap(op.SplitTiles(1, 1)), [tiles("0|S1", (1, 1), 2, 0)], ["-0|S1 -0|S2"]),
     "G1": (
         op.ExpertAddresses(3), [selectors("2 1 7", 8, 3, hits=1)],
         ["6|S1 7|S1 8|S2 3|S1 4|S1 5|S2 21|S1 22|S1 23|S2"],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import operators as op
 from fabric import Layout, Program, ShapeError, Stream, simulate
 from tests.fabric.layouts.layouts import streamed, tensor
-from tests.operators.test_convert import orders, tiles
+from tests.operators.test_convert import TWICE, orders, tiles
 from tests.profiles import examples
 
 SHAPES = ((8, 8), (4, 12), (4, 2, 6))
@@ -157,7 +157,9 @@ def test_load_by_strides_has_the_layout_of_its_view() -> None:
     with Program("load"):
         columns = op.LinearOffChipLoad(x, (4, 2), (4, 2), (1, 4))()
         again = op.LinearOffChipLoad(x, (4, 2), (2, 4), (4, 1))(op.Metadata(np.zeros(3, int))())
+        twice = op.Streamify((2,))(op.Bufferize()(columns))
         backwards = op.LinearOffChipLoad(x, (4, 2), (4,), (-1,), 3, name="backwards")()
     assert columns.layout == Layout.tiled((8, 8), (4, 2), (1, 0))
+    assert twice.layout == TWICE
     assert again.layout == Layout((8, 8), (4, 2), (3, 2, 4), (1, 4, 2), (None, 0, 1))
     assert backwards.no_layout == "backwards: its steps are not loops over the tensor"

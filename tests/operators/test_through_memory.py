@@ -63,6 +63,7 @@ def test_matrix_has_the_tiles_of_its_layout(data: st.DataObject) -> None:
         apart = {int(each) for each in np.diff(tile[:, 0])}
         assert len(apart) > 1
         return
+    assert matrix.shape[1] % shape[-1] == 0
     (rows, cols), across = matrix.tile, matrix.shape[1] // matrix.tile[1]
     cut = x.reshape(matrix.shape).reshape(-1, rows, across, cols).swapaxes(1, 2)
     found = cut.reshape(-1, rows, cols)[matrix.numbers]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabric import TileType, dtype_named
+from fabric import Tile, TileType, dtype_named
 from operators.functions import ordering, steps
 from operators.functions.choosing import TakenAlong, TopPlaces
 from operators.functions.matmul import Convolved, Windows
@@ -60,9 +60,7 @@ COUNTED: list[tuple[steps.Step, list[tuple[int, int]], tuple[int, int], int]] = 
     # The products of 2, 2 and 1 with 3 and 1, each less 1.
     (
         along(ordering.WindowPlaces(WINDOWS), (3, 4), result=(3, 2)),
-        [(15, 4)],
-        (15, 2),
-        5 * (5 + 5 + 2 + 1 + 1 + 0),
+        [(15, 4)], (15, 2), 5 * (5 + 5 + 2 + 1 + 1 + 0),
     ),
     (along(ordering.Picked(), (4,), (3,), result=(3,)), [(10, 4), (10, 3)], (10, 3), 10 * 3),
     (
@@ -73,6 +71,8 @@ COUNTED: list[tuple[steps.Step, list[tuple[int, int]], tuple[int, int], int]] = 
     (TakenAlong((0, 1), FLOAT), [(5, 8), (5, 3)], (5, 3), 5 * 3),
     (steps.ComplexProduct((0, 1), FLOAT), [(5, 8), (1, 8)], (5, 8), 6 * 5 * 4),
     (steps.Pointwise((0, 1), FLOAT, "pow"), [(5, 1), (1, 8)], (5, 8), 9 * 5 * 8),
+    (steps.Pointwise((0,), FLOAT, "sinh"), [(5, 8)], (5, 8), 2 * 4 * 5 * 8),
+    (steps.Pointwise((0, 1, 2), FLOAT, "where"), [(5, 8)] * 3, (5, 8), 5 * 8),
     (steps.Cut((0,), FLOAT, 1, 3), [(5, 8)], (5, 3), 0),
     (steps.Columns((0,), FLOAT, (1, 1)), [(5, 8)], (5, 2), 0),
     (steps.Joined((0, 1), FLOAT), [(5, 8), (1, 3)], (5, 11), 0),
@@ -103,6 +103,13 @@ def test_shape_and_operations_of_steps(
     assert (operations, 2 * operations) == (once.flops(*tiles), twice.flops(*tiles))
 
 
+def check(step: Any, tiles: list[Tile], wanted: list[list[int]]) -> None:
+    chain = steps.Chain(len(tiles), (step,))
+    test_integers.outcome(
+        lambda: test_integers.computed(chain, [tiles], step.dtype), wanted, step.dtype, step.called
+    )
+
+
 RUNNING: dict[str, Any] = {"sum": add, "prod": mul, "max": max, "min": min}
 PUTTING: dict[str, Any] = {
     "set": lambda _, y: y, "sum": add, "prod": mul, "amax": max, "amin": min
@@ -122,14 +129,7 @@ def test_running_integers_are_exact_or_refused(
     rows = test_integers.matrix_of(random, dtype, 2, count)
     step = ordering.Along((0,), dtype, ordering.Running(name), ((2, count),), (1,), (count,))
     wanted = [list(accumulate(row, RUNNING[name])) for row in rows]
-    test_integers.outcome(
-        lambda: test_integers.computed(
-            steps.Chain(1, (step,)), [[test_integers.tile_of(rows, dtype)]], dtype
-        ),
-        wanted,
-        dtype,
-        "Running",
-    )
+    check(step, [test_integers.tile_of(rows, dtype)], wanted)
 
 
 @pytest.mark.parametrize("name", PUTTING)
@@ -159,33 +159,24 @@ def test_integers_put_to_places_are_exact_or_refused(
         test_integers.tile_of(places, INT64),
         test_integers.tile_of(more, dtype),
     ]
-    test_integers.outcome(
-        lambda: test_integers.computed(steps.Chain(3, (step,)), [tiles], dtype),
-        wanted,
-        dtype,
-        "Put",
-    )
+    check(step, tiles, wanted)
 
 
-def test_convolution_of_large_integers_is_exact_or_refused() -> None:
-    ones = (1, 1)
-    windows = Windows((1, 2), ones, (0, 0), (0, 0), ones, ones)
-    step = Convolved((0, 1, 2), INT64, windows, (1, 1, 1, 3), 1)
-    most = 2**62
-    tiles = [
-        test_integers.tile_of(each, INT64) for each in ([[most, most, -most]], [[3, 3]], [[-7]])
-    ]
-    test_integers.outcome(
-        lambda: test_integers.computed(steps.Chain(3, (step,)), [tiles], INT64),
-        [[6 * most - 7, -7]],
-        INT64,
-        "Convolved",
-    )
-    tiles[1] = test_integers.tile_of([[2, 2]], INT64)
-    tiles[0] = test_integers.tile_of([[most, -most, most]], INT64)
-    test_integers.outcome(
-        lambda: test_integers.computed(steps.Chain(3, (step,)), [tiles], INT64),
-        [[-7, -7]],
-        INT64,
-        "Convolved",
-    )
+WINDOW = Windows((1, 2), (1, 1), (0, 0), (0, 0), (1, 1), (1, 1))
+CONVOLVED = Convolved((0, 1, 2), INT64, WINDOW, (1, 1, 1, 3), 1)
+MOST = 2**62
+# Step, its operands, its result.
+LARGE: list[tuple[Any, list[list[list[int]]], list[list[int]]]] = [
+    (CONVOLVED, [[[MOST, MOST, -MOST]], [[3, 3]], [[-7]]], [[6 * MOST - 7, -7]]),
+    (CONVOLVED, [[[MOST, -MOST, MOST]], [[2, 2]], [[-7]]], [[-7, -7]]),
+    (
+        ordering.Along((0,), INT64, ordering.Running("prod"), ((1, 2),), (1,), (2,)),
+        [[[2**32, 2**32]]], [[2**32, 2**64]],
+    ),
+    (Reduced((0,), INT64, name="prod"), [[[2**32, 2**32]]], [[2**64]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "operands", "wanted"), LARGE)
+def test_step_on_large_integers_is_exact_or_refused(step: Any, operands: Any, wanted: Any) -> None:
+    check(step, [test_integers.tile_of(each, INT64) for each in operands], wanted)

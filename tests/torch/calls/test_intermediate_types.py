@@ -60,7 +60,7 @@ EDGES: Final[dict[str, tuple[Callable[[Any], Any], Any]]] = {
     "sums of booleans": (lambda x: (x > 0) + (x > 1), NUMBERS),
     "pooling over padding only": (
         lambda x: functional.max_pool2d(x, 2, stride=1, padding=1, dilation=3, return_indices=True),
-        torch.ones(1, 1, 2, 4),
+        torch.ones(1, 2, 2, 4),
     ),
     "float8_e4m3fn beyond 448": (lambda x: x.to(torch.float8_e4m3fn).float(), LARGE),
     "float8_e5m2": (lambda x: x.to(torch.float8_e5m2).float(), LARGE),
