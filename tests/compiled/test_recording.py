@@ -15,9 +15,9 @@ from tests.compiled.turning import GIVE_UP, Turning, numbers
 from tests.operators.driving import Collect
 
 
-@pytest.mark.parametrize("name", GIVE_UP)
-def test_operator_that_cannot_be_recorded_is_a_task(name: str, tmp_path: Path) -> None:
-    found = both(lambda: numbers(GIVE_UP[name]), tmp_path)
+@pytest.mark.parametrize("operator", GIVE_UP, ids=lambda each: getattr(each.does, "__name__", None))
+def test_operator_that_cannot_be_recorded_is_a_task(operator: Turning, tmp_path: Path) -> None:
+    found = both(lambda: numbers(operator), tmp_path)
 
     assert found.gave_up
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ async def _asks_whether_it_began(ports: Ports, _: int, __: Tile) -> None:
         ports.unit.charge(1)
 
 
-async def _charges_an_integer_of_numpy(ports: Ports, _: int, __: Tile) -> None:
-    ports.unit.charge(np.int64(2))  # type: ignore[arg-type]
+async def _charges(cycles: Any, ports: Ports, _: int, __: Tile) -> None:
+    ports.unit.charge(cycles)
 
 
 async def _keeps_what_has_no_hash(_: Ports, __: int, ___: Tile) -> object:
@@ -81,30 +82,8 @@ async def _repeats_in_a_repetition(ports: Ports, _: int, __: Tile) -> None:
             ports.unit.charge(1)
 
 
-async def _works_beyond_64_bits(ports: Ports, _: int, __: Tile) -> None:
-    ports.unit.charge(1 << 70)
-
-
 async def _looks_at_its_channel(ports: Ports, _: int, __: Tile) -> None:
     ports.unit.charge(ports.source.elements)
-
-
-# Operators that cannot be recorded, by name.
-GIVE_UP: dict[str, Turning] = {
-    does.__name__.strip("_").replace("_", " "): Turning(does)
-    for does in (
-        _reads_the_clock,
-        _compares_clocks,
-        _asks_whether_it_began,
-        _charges_an_integer_of_numpy,
-        _keeps_what_has_no_hash,
-        _keeps_a_clock,
-        _does_too_much,
-        _repeats_in_a_repetition,
-        _works_beyond_64_bits,
-        _looks_at_its_channel,
-    )
-}
 
 
 async def _looks_at_a_number(ports: Ports, _: int, tile: Tile) -> None:
@@ -124,7 +103,21 @@ async def _keeps_a_number(ports: Ports, _: int, tile: Tile) -> object:
     return ports.number(tile, 10)
 
 
-GIVE_UP |= {
-    does.__name__.strip("_").replace("_", " "): Carrying(does)
-    for does in (_looks_at_a_number, _adds_to_a_number, _compares_a_number, _keeps_a_number)
-}
+# Operators that cannot be recorded.
+GIVE_UP: list[Turning] = [
+    *map(
+        Turning,
+        (
+            _reads_the_clock,
+            _compares_clocks,
+            _asks_whether_it_began,
+            _keeps_what_has_no_hash,
+            _keeps_a_clock,
+            _does_too_much,
+            _repeats_in_a_repetition,
+            _looks_at_its_channel,
+            *(partial(_charges, cycles) for cycles in (np.int64(2), 1 << 70, -1)),
+        ),
+    ),
+    *map(Carrying, (_looks_at_a_number, _adds_to_a_number, _compares_a_number, _keeps_a_number)),
+]

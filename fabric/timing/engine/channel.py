@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
-from fabric.graph.hardware.latency import ONE_CYCLE, Hop
+from fabric.graph.hardware.latency import Hop
 from fabric.graph.values.dims import Claim
 from fabric.graph.values.value import Element, Empty, drop, size_bytes
 from fabric.messages.causes import Operation
@@ -116,9 +116,9 @@ class Channel:
         producer: Unit,
         consumer: Unit,
         clock: VirtualClock,
-        hop: Hop = ONE_CYCLE,
-        interval_cycles: int = 0,
-        way: Way | None = None,
+        hop: Hop,
+        interval_cycles: int,
+        way: Way | None,
     ) -> None:
         if depth < 1:
             raise ConfigurationError(f"channel {name}: depth is {depth}: expected at least 1")

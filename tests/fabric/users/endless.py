@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import trio
@@ -90,26 +91,16 @@ async def _swallows(_: Ports) -> None:
                 pass
 
 
-async def _charges(ports: Ports) -> None:
+async def _charges(ports: Ports, cycles: int) -> None:
     while True:
-        ports.unit.charge(1)
+        ports.unit.charge(cycles)
 
 
-async def _charges_nothing(ports: Ports) -> None:
+async def _reaches(ports: Ports, step: int) -> None:
+    cycle = 7
     while True:
-        ports.unit.charge(0)
-
-
-async def _reaches(ports: Ports) -> None:
-    cycle = 0
-    while True:
-        cycle += 1
         await ports.clock.reach(ports.unit, cycle)
-
-
-async def _reaches_one_cycle(ports: Ports) -> None:
-    while True:
-        await ports.clock.reach(ports.unit, 7)
+        cycle += step
 
 
 Body = Callable[[Ports], Awaitable[Any]]
@@ -125,10 +116,10 @@ SILENT: dict[str, Body] = {
 STUBBORN: dict[str, Body] = {"swallows": _swallows}
 
 LIVELOCKS: dict[str, Body] = {
-    "charges": _charges,
-    "charges nothing": _charges_nothing,
-    "reaches": _reaches,
-    "reaches one cycle": _reaches_one_cycle,
+    "charges": partial(_charges, cycles=1),
+    "charges nothing": partial(_charges, cycles=0),
+    "reaches": partial(_reaches, step=1),
+    "reaches one cycle": partial(_reaches, step=0),
 }
 
 

@@ -8,10 +8,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from fabric import simulate
+from fabric.timing.guards.operators import Circling, Guard
 from tests.fabric.users import endless
 from tests.fabric.users.endless import LIVELOCKS, SILENT, STUBBORN, build
 from tests.profiles import spread
@@ -71,3 +73,13 @@ def test_charging_without_end_is_a_livelock(kind: str, order: str | int) -> None
     (loop,) = report.deadlock["loops"]
     assert ["wrong"] == [unit["unit"] for unit in loop["units"]]
     assert f"wrong repeats a loop in its code ({endless.__file__}:" in loop["cause"]
+
+
+def test_operator_without_progress_is_stopped_at_its_eleventh_look() -> None:
+    guard = Guard(Mock(off_chip_bytes=0), (), ())
+    guard.most_steps = 300
+    # The first step is looked at, and then each that comes after a tenth of 300 others.
+    for _ in range(10 * (30 + 1)):
+        guard.step(1)
+    with pytest.raises(Circling):
+        guard.step(1)
