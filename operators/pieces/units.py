@@ -169,7 +169,7 @@ class RepeatPieces(Pieces):
 
     conducted = True
 
-    times: int = 1
+    times: int
 
     @override
     async def run(self, ports: Ports) -> None:
@@ -420,8 +420,8 @@ class ReadPieces(Pieces):
     conducted = True
     kind = "memory"
 
-    inner: tuple[int, ...] = ()
-    times: int = 1
+    inner: tuple[int, ...]
+    times: int
 
     @override
     def infer(self, wiring: Wiring, *inputs: Stream) -> Types:

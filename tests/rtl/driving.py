@@ -55,7 +55,10 @@ def tokens(text: str) -> list[int]:
     return bits
 
 
-def reports_a_fault(unit: Unit, inputs: Sequence[list[int]], parameters: Mapping[str, int]) -> bool:
+def sent_by(
+    unit: Unit, inputs: Sequence[list[int]], parameters: Mapping[str, int]
+) -> list[int] | None:
+    """Return the tokens that a unit sends to its first output; None if it reports a fault."""
     m = Module()
     m.submodules.unit = unit.m
     # A unit may be combinational, but the simulator needs a clock.
@@ -64,14 +67,18 @@ def reports_a_fault(unit: Unit, inputs: Sequence[list[int]], parameters: Mapping
     for name, port in unit.parameters.items():
         m.d.comb += port.eq(parameters.get(name, 0))
     waiting = [list(each) for each in inputs]
-    ended = []
+    sent: list[int] = []
+    faults: list[int] = []
 
     async def drive(context: Any) -> None:
-        for _ in range(30):
+        # A store of tokens is idle for 256 cycles.
+        for _ in range(330):
             for port, value in _ports(unit, waiting):
                 context.set(port, int(value))
-            if context.get(unit.fault) or context.get(unit.done):
-                ended.append(bool(context.get(unit.fault)))
+            faults.append(context.get(unit.fault))
+            for output in unit.outputs[:1]:
+                sent.extend([context.get(output.token.as_value())] * context.get(output.valid))
+            if faults[-1] or context.get(unit.done):
                 return
             taken = [bool(context.get(each.take)) for each in unit.inputs]
             for left, is_taken in zip(waiting, taken, strict=True):
@@ -82,7 +89,7 @@ def reports_a_fault(unit: Unit, inputs: Sequence[list[int]], parameters: Mapping
     simulator.add_clock(1e-6)
     simulator.add_testbench(drive)
     simulator.run()
-    return ended == [True]
+    return None if any(faults) else sent
 
 
 def _ports(unit: Unit, waiting: Sequence[list[int]]) -> Iterator[tuple[Any, int]]:

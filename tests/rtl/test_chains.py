@@ -20,6 +20,7 @@ from operators.functions.flash_attention import AttentionScores, MaskScores, Quo
 from operators.functions.matmul import ScaledAdd
 from operators.functions.ordering import Along, Running
 from operators.functions.row_functions import LayerNorm, Reduced, RMSNorm, Softmax, Variance
+from operators.functions.steps import Chain, Columns, ComplexProduct, Cut, Joined, Placed, Pointwise
 from operators.rtl.blocks import token
 from operators.rtl.chains import chain_function
 from operators.rtl.hardware import design, run, write
@@ -28,46 +29,30 @@ WIRES = Hardware(channel=ChannelDescription(interval_cycles=1))
 BF16, FLOAT32, INT64 = (dtype_named(each) for each in ("bfloat16", "float32", "int64"))
 NORMS = [(BF16, 1e-5), (FLOAT32, 1e-6)]
 
-ADD = steps.Pointwise((0, 1), BF16, "add")
+ADD = Pointwise((0, 1), BF16, "add")
 CHAINS = [
-    (steps.Chain(2, (ADD, steps.Pointwise((2,), BF16, "gelu"))), [(6, 8), (6, 8)]),
-    (steps.Chain(2, (ADD, steps.Pointwise((2, 0), BF16, "mul"))), [(1, 8), (6, 1)]),
+    (Chain(2, (ADD, Pointwise((2,), BF16, "gelu"))), [(6, 8), (6, 8)]),
+    (Chain(2, (ADD, Pointwise((2, 0), BF16, "mul"))), [(1, 8), (6, 1)]),
+    (Chain(2, (ADD, Cut((2,), BF16, 1, 3), Joined((3, 0, 1), BF16))), [(6, 1), (1, 8)]),
+    (Chain(2, (ComplexProduct((0, 1), FLOAT32), Columns((2,), BF16, (1, 1, 0)))), [(6, 8), (1, 8)]),
+    (Chain(2, (Placed((0,), BF16, 12, 4), Pointwise((2, 1), BF16, "add"))), [(6, 8), (12, 4)]),
+    (Chain(1, (Placed((0,), BF16, 12, 4),)), [(6, 8)]),
+    (Chain(1, (Reduced((0,), BF16, name="mean"),)), [(6, 8)]),
+    (Chain(1, (Reduced((0,), BF16, name="amax"), Pointwise((0, 1), BF16, "sub"))), [(6, 8)]),
+    (Chain(1, (Reduced((0,), BF16, (2, 3, 8), (0, 2), "sum"),)), [(6, 8)]),
     (
-        steps.Chain(2, (ADD, steps.Cut((2,), BF16, 1, 3), steps.Joined((3, 0, 1), BF16))),
-        [(6, 1), (1, 8)],
-    ),
-    (
-        steps.Chain(
-            2, (steps.ComplexProduct((0, 1), FLOAT32), steps.Columns((2,), BF16, (1, 1, 0)))
-        ),
-        [(6, 8), (1, 8)],
-    ),
-    (
-        steps.Chain(2, (steps.Placed((0,), BF16, 12, 4), steps.Pointwise((2, 1), BF16, "add"))),
-        [(6, 8), (12, 4)],
-    ),
-    (steps.Chain(1, (steps.Placed((0,), BF16, 12, 4),)), [(6, 8)]),
-    (steps.Chain(1, (Reduced((0,), BF16, name="mean"),)), [(6, 8)]),
-    (
-        steps.Chain(1, (Reduced((0,), BF16, name="amax"), steps.Pointwise((0, 1), BF16, "sub"))),
-        [(6, 8)],
-    ),
-    (steps.Chain(1, (Reduced((0,), BF16, (2, 3, 8), (0, 2), "sum"),)), [(6, 8)]),
-    (
-        steps.Chain(
-            2, (Reduced((0,), BF16, (2, 3, 8), (0, 2)), steps.Pointwise((2, 1), BF16, "add"))
-        ),
+        Chain(2, (Reduced((0,), BF16, (2, 3, 8), (0, 2)), Pointwise((2, 1), BF16, "add"))),
         [(6, 8), (3, 1)],
     ),
-    (steps.Chain(1, (Reduced((0,), BF16, (2, 3, 8), (1,), "mean"),)), [(6, 8)]),
-    (steps.Chain(1, (Variance((0,), BF16),)), [(6, 8)]),
-    (steps.Chain(1, (Variance((0,), BF16, (2, 3, 8), (1,), root=True),)), [(6, 8)]),
-    (steps.Chain(1, (Softmax((0,), BF16),)), [(6, 8)]),
-    (steps.Chain(1, (Softmax((0,), BF16, logarithm=True),)), [(6, 8)]),
-    (steps.Chain(2, (RMSNorm((0, 1), BF16, 1e-6),)), [(6, 8), (1, 8)]),
-    (steps.Chain(3, (LayerNorm((0, 1, 2), BF16, 1e-5, True),)), [(6, 8), (1, 8), (1, 8)]),
-    (steps.Chain(1, (LayerNorm((0,), BF16, 1e-5, False),)), [(6, 8)]),
-    (steps.Chain(1, (TopPlaces((0,), INT64, 3), TakenAlong((0, 1), BF16))), [(6, 8)]),
+    (Chain(1, (Reduced((0,), BF16, (2, 3, 8), (1,), "mean"),)), [(6, 8)]),
+    (Chain(1, (Variance((0,), BF16),)), [(6, 8)]),
+    (Chain(1, (Variance((0,), BF16, (2, 3, 8), (1,), root=True),)), [(6, 8)]),
+    (Chain(1, (Softmax((0,), BF16),)), [(6, 8)]),
+    (Chain(1, (Softmax((0,), BF16, logarithm=True),)), [(6, 8)]),
+    (Chain(2, (RMSNorm((0, 1), BF16, 1e-6),)), [(6, 8), (1, 8)]),
+    (Chain(3, (LayerNorm((0, 1, 2), BF16, 1e-5, True),)), [(6, 8), (1, 8), (1, 8)]),
+    (Chain(1, (LayerNorm((0,), BF16, 1e-5, False),)), [(6, 8)]),
+    (Chain(1, (TopPlaces((0,), INT64, 3), TakenAlong((0, 1), BF16))), [(6, 8)]),
 ]
 
 OTHERS: list[tuple[str, op.Function, list[tuple[int, int]]]] = [
@@ -117,7 +102,7 @@ def said_of(function: op.Function, tiles: list[Tile]) -> list[Any]:
 
 @pytest.mark.parametrize(("function", "shapes"), CHAINS)
 def test_sizes_and_operations_of_a_chain_equal_the_fabric(
-    function: steps.Chain, shapes: list[tuple[int, int]]
+    function: Chain, shapes: list[tuple[int, int]]
 ) -> None:
     random = Random(1)
     for _ in range(4):
@@ -127,18 +112,18 @@ def test_sizes_and_operations_of_a_chain_equal_the_fabric(
 
 
 def test_module_names_differ_if_the_hardware_differs() -> None:
-    def named(*found: steps.Chain) -> set[str]:
+    def named(*found: Chain) -> set[str]:
         return {chain_function(each)[0] for each in found}
 
-    norms = [steps.Chain(1, (LayerNorm((0,), dtype, eps, False),)) for dtype, eps in NORMS]
+    norms = [Chain(1, (LayerNorm((0,), dtype, eps, False),)) for dtype, eps in NORMS]
     assert len(named(*norms)) == 1
     assert len(named(*(each for each, _ in CHAINS))) == len(CHAINS)
     assert all(re.fullmatch(r"[A-Za-z0-9_]+", each) for each in named(*norms))
     others = [
-        steps.Chain(2, (ADD, steps.Pointwise((2,), BF16, "neg"))),
-        steps.Chain(2, (ADD, steps.Pointwise((1,), BF16, "neg"))),
-        steps.Chain(3, (ADD, steps.Pointwise((2,), BF16, "neg"))),
-        *(steps.Chain(2, (ADD, steps.Cut((2,), BF16, 0, count))) for count in (1, 2)),
+        Chain(2, (ADD, Pointwise((2,), BF16, "neg"))),
+        Chain(2, (ADD, Pointwise((1,), BF16, "neg"))),
+        Chain(3, (ADD, Pointwise((2,), BF16, "neg"))),
+        *(Chain(2, (ADD, Cut((2,), BF16, 0, count))) for count in (1, 2)),
     ]
     assert len(named(*others)) == len(others)
 
@@ -165,7 +150,7 @@ def wired(functions: list[tuple[op.Function, list[tuple[int, int]]]]) -> Program
     ],
 )
 def test_step_without_hardware_is_refused(step: steps.Step, why: str) -> None:
-    built = wired([(steps.Chain(1, (step,)), [(1, 8)])])
+    built = wired([(Chain(1, (step,)), [(1, 8)])])
     with pytest.raises(ProgramError, match=f"has no hardware module for a Chain {why}"):
         design(built)
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-# Any: fields of a channel.
-from typing import Any
+# Any: fields of a channel or a unit.
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -25,19 +25,6 @@ SHORT = "flatten_2.0"
 def right() -> Design:
     built = program("simplified_moe", "wires.toml", tokens=6)
     return design(built, depths={SHORT: 1}, hops={SHORT: Hop(1, 3)})
-
-
-def changed_channel(right: Design, **fields: Any) -> Design:
-    channels = [
-        each._replace(**fields) if each.name.endswith(f" -> {SHORT}") else each
-        for each in right.netlist.channels
-    ]
-    return replace(right, netlist=replace(right.netlist, channels=channels))
-
-
-def changed_unit(right: Design, name: str, change: Callable[[Instance], Instance]) -> Design:
-    units = [change(each) if each.name == name else each for each in right.netlist.units]
-    return replace(right, netlist=replace(right.netlist, units=units))
 
 
 def freeing_store() -> Unit:
@@ -63,33 +50,41 @@ def apart(parts: list[Design], log: Path) -> Iterator[Comparison]:
         channel, unit = next_channel, next_unit
 
 
-FAULTS: dict[str, tuple[Callable[[Design], Design], str]] = {
-    "a credit a cycle early": (
-        lambda right: changed_channel(right, backward_cycles=2),
-        "selectors_1",
+# A change of the hardware, and the unit that it is found at.
+Fault: TypeAlias = tuple[Callable[[Design], Design], str]
+
+
+def changed_channel(**fields: Any) -> Fault:
+    def change(right: Design) -> Design:
+        channels = [
+            each._replace(**fields) if each.name.endswith(f" -> {SHORT}") else each
+            for each in right.netlist.channels
+        ]
+        return replace(right, netlist=replace(right.netlist, channels=channels))
+
+    return change, "selectors_1"
+
+
+def changed_unit(name: str, fields: Callable[[Instance], dict[str, Any]]) -> Fault:
+    def change(right: Design) -> Design:
+        units = [
+            replace(each, **fields(each)) if each.name == name else each
+            for each in right.netlist.units
+        ]
+        return replace(right, netlist=replace(right.netlist, units=units))
+
+    return change, name
+
+
+FAULTS = {
+    "a credit a cycle early": changed_channel(backward_cycles=2),
+    "a depth off by one": changed_channel(depth=2),
+    "a swapped merge": changed_unit(
+        "reassemble_1", lambda each: {"inputs": [*each.inputs[1::-1], *each.inputs[2:]]}
     ),
-    "a depth off by one": (lambda right: changed_channel(right, depth=2), "selectors_1"),
-    "a swapped merge": (
-        lambda right: changed_unit(
-            right,
-            "reassemble_1",
-            lambda each: replace(each, inputs=[each.inputs[1], each.inputs[0], *each.inputs[2:]]),
-        ),
-        "reassemble_1",
-    ),
-    "a lost stop": (
-        lambda right: changed_unit(
-            right, "flatten_1", lambda each: replace(each, parameters={"inner": 0, "outer": 2})
-        ),
-        "flatten_1",
-    ),
-    "a peek that frees": (
-        lambda right: changed_unit(
-            right,
-            "linear_off_chip_store_1",
-            lambda each: replace(each, module="StoreFreeing", build=freeing_store),
-        ),
-        "linear_off_chip_store_1",
+    "a lost stop": changed_unit("flatten_1", lambda _: {"parameters": {"inner": 0, "outer": 2}}),
+    "a peek that frees": changed_unit(
+        "linear_off_chip_store_1", lambda _: {"module": "StoreFreeing", "build": freeing_store}
     ),
 }
 

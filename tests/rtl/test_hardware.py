@@ -139,10 +139,10 @@ class TestRefused:
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ({"LUT4": 83_641}, "with 83,641 look-up tables: expected at most 83,640"),
-        ({"TRELLIS_FF": 83_641}, "with 83,641 flip-flops: expected at most 83,640"),
-        ({"MULT18X18D": 157}, "with 157 multipliers: expected at most 156"),
-        ({"DP16KD": 209}, "with 209 block RAMs: expected at most 208"),
+        ({"LUT4": 83_635, "TRELLIS_DPR16X4": 1}, "83,641 look-up tables: expected at most 83,640"),
+        ({"TRELLIS_FF": 83_641}, "83,641 flip-flops: expected at most 83,640"),
+        ({"MULT18X18D": 157}, "157 multipliers: expected at most 156"),
+        ({"DP16KD": 209}, "209 block RAMs: expected at most 208"),
     ],
 )
 def test_design_larger_than_the_device_is_refused_before_placement(
@@ -160,7 +160,7 @@ def test_design_larger_than_the_device_is_refused_before_placement(
 
     monkeypatch.setattr(tools, "yosys", synthesise)
 
-    with pytest.raises(ConfigurationError, match=f"no room for fabric_top {message}"):
+    with pytest.raises(ConfigurationError, match=f"no room for fabric_top with {message}"):
         cost(moe, tmp_path, places=True)
 
 
@@ -256,6 +256,8 @@ def test_numbers_computed_outside_are_listed_in_order() -> None:
     given = {each.name: each.given for each in design(built).netlist.units}
     numbers = table[places, 0]
 
+    # A number is a tile of 1x1.
+    assert [(each["rows"], each["cols"]) for each in given["metadata_1"] or []] == [(1, 1)] * 5
     assert given["load"] == [{"control": int(each)} for each in numbers]
     assert given["third"] == [{"control": int(each) // 3} for each in numbers]
     assert given["copies"] == given["third"]
