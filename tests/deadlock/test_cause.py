@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+import operators as op
 from fabric import Program, Stream, simulate
-from operators import Bufferize, LinearOffChipLoad, LinearOffChipStore, Streamify, Tensor
 from tests.deadlock.cases import on_a_small_chip
-from tests.deadlock.parts import Script, feedback
+from tests.deadlock.parts import Script, feedback, sink, source
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ def test_cause_names_four_holders_of_memory(
 ) -> None:
     with on_a_small_chip(10 * 2048, "buffers") as program:
         for number in range(buffers):
-            x = LinearOffChipLoad(Tensor((128, 64)), tile=(16, 64))()
-            LinearOffChipStore(f"y{number}")(Streamify()(Bufferize(rank=2)(x)))
+            x = op.LinearOffChipLoad(op.Tensor((128, 64)), tile=(16, 64))()
+            op.LinearOffChipStore(f"y{number}")(op.Streamify()(op.Bufferize(rank=2)(x)))
     report = simulate(program)
     assert report.deadlock is not None
     cause = report.deadlock["loops"][0]["cause"]
@@ -36,8 +36,7 @@ def test_cause_names_four_units_of_a_livelock(units: int, named: str) -> None:
         loop = feedback(1)
         stream: Stream = loop
         for number in range(units):
-            once = () if number else ("s0",)
-            (stream,) = Script(("r0", "s0"), once=once, name=f"u{number}")(stream)
+            (stream,) = Script(("r0", "s0"), () if number else ("s0",), name=f"u{number}")(stream)
         loop.connect(stream)
     report = simulate(program, livelock_cycles=2_000)
     assert report.deadlock is not None
@@ -47,3 +46,12 @@ def test_cause_names_four_units_of_a_livelock(units: int, named: str) -> None:
     assert [unit["waits_for"] for unit in found["units"]] == [
         [f"u{(number + 1) % units}"] for number in range(units)
     ]
+
+
+def test_cause_counts_the_only_element_of_a_stream_in_the_singular() -> None:
+    with Program("short") as program:
+        route = op.Flatten(0, 1)(op.Selectors([[0], [1], [1], [0]], width=2)())
+        sink("y", op.Reassemble()([source("a", 4), source("b", 1)], route))
+    report = simulate(program)
+    assert report.deadlock is not None
+    assert " after 1 element; selector 3 " in report.deadlock["loops"][0]["cause"]

@@ -332,15 +332,11 @@ class TestText:
             ("loop.connect(*streams)", ""),
             ("loop.connect(stream if streams else loop)", ""),
             # A line of the greatest length, and a longer line.
-            *(
-                (
-                    f"loop.connect(named['{name}'])",
-                    f"loop.connect(Initial(True, keep_length=True)(named['{name}']))"
-                    if fits
-                    else "",
-                )
-                for name, fits in (("n" * 44, True), ("n" * 45, False))
+            (
+                f"loop.connect(named['{'n' * 44}'])",
+                f"loop.connect(Initial(True, keep_length=True)(named['{'n' * 44}']))",
             ),
+            (f"loop.connect(named['{'n' * 45}'])", ""),
         ],
     )
     def test_remedy_of_a_loop_rewrites_a_plain_connect(

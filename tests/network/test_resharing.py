@@ -16,8 +16,9 @@ class _End:
     def __init__(self) -> None:
         self.elements = 0
 
-    def arrive(self, _: int) -> None:
+    def arrive(self, cycle: int) -> None:
         self.elements += 1
+        self.cycle = cycle
 
 
 class Traffic(NamedTuple):
@@ -74,3 +75,14 @@ def test_incremental_rates_equal_rates_computed_from_scratch(of: Traffic) -> Non
         assert flows.rows["rate"][under_way].tolist() == _rates(of, under_way, pieces)
     expected = [sum(flow == each for each, _, _ in of.sent) for flow in range(len(ends))]
     assert [end.elements for end in ends] == expected
+
+
+def test_rates_that_are_rounded_do_not_delay_the_last_cycle() -> None:
+    links = Links([1], [[0]] * 3)
+    end: Any = _End()
+    links.connect([[end]] * 3)
+    for flow in range(3):
+        links.begin(flow, 0, 16_000)
+    links.advance(0, 0)
+    links.advance(0, 0)
+    assert (3, 3 * 16_000, NEVER) == (end.elements, end.cycle, links.next_cycle)

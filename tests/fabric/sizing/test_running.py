@@ -12,18 +12,6 @@ from fabric.explore.sizing.running import Stuck, recorded
 from fabric.graph.loading.program_file import load_on
 
 
-def loads() -> fab.Program:
-    with fab.Program("loads") as program:
-        op.LinearOffChipStore("y")(op.LinearOffChipLoad(np.ones((8, 64)), tile=(2, 64))())
-    return program
-
-
-def numbers(count: int, rows: int = 1) -> fab.Program:
-    with fab.Program("numbers") as program:
-        op.Consumer()(op.Metadata(np.arange(rows * count).reshape(rows, count) % count)())
-    return program
-
-
 def test_deadlock_of_a_recorded_run_is_explained() -> None:
     program = load_on(None, "programs/matrix_vector.py", [], {}).program
 

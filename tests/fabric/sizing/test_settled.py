@@ -47,5 +47,7 @@ def test_settled_programs_have_a_period(
     found = settled(runs)
 
     assert found.since == since
+    still = "not settled: the cycles of a further input still change"
+    assert (since is None) == (str(found) == still)
     if period_cycles is not None:
         assert found.period_cycles == (period_cycles,)

@@ -22,14 +22,10 @@ from tests.profiles import spread
 GOALS = ("same-cycles", "slowdown=1.2", "deadlock-free")
 
 
-def _allowed(found: Sizing, unbounded: int) -> float:
-    return {"same-cycles": unbounded, "slowdown=1.2": unbounded * 1.2}.get(found.goal, float("inf"))
-
-
 def _check(found: Sizing, program: Program) -> None:
     deep = cycles_of(program, dict.fromkeys(found.depths, UNBOUNDED))
     assert deep is not None
-    allowed = _allowed(found, deep)
+    allowed = {"same-cycles": deep, "slowdown=1.2": deep * 1.2}.get(found.goal, inf)
     assert found.inputs[0].cycles_unbounded == deep
     assert found.inputs[0].cycles == cycles_of(program, found.depths)
     assert (found.inputs[0].cycles or allowed) <= allowed
@@ -91,12 +87,16 @@ def test_size_of_programs_keeps_the_goal_and_one_less_does_not(
     assert report.cycles == found.inputs[0].cycles
 
 
-def test_size_of_a_merge_is_validated_by_runs() -> None:
+def test_size_of_a_merge_is_validated_by_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     program = _merge()
     found = size(program)
     assert found.truth == "validated"
     assert any("whichever input comes first" in reason for reason in found.reasons)
     _check(found, program)
+    monkeypatch.setattr("fabric.explore.sizing.methods._MOST_EVENTS", 0)
+    monkeypatch.setattr("fabric.explore.sizing.methods._LEAST_RUNS", 4)
+    # Besides the four, a run has unbounded channels, and one the wired depths.
+    assert 4 + 2 == size(program).runs < found.runs
 
 
 def _fork_join(block: int = 4) -> Program:
@@ -127,15 +127,10 @@ def test_pinned_depths_stay_or_name_the_nearest_goal() -> None:
     line = _line()
     slow = cycles_of(line, {"last.0": 1})
     assert slow is not None
-    with pytest.raises(
-        ConfigurationError, match=rf"with last\.0=1 pinned: the nearest is cycles={slow}$"
-    ):
+    nearest = rf"with last\.0=1 pinned: the nearest is cycles={slow}$"
+    with pytest.raises(ConfigurationError, match=nearest):
         size(line, depths={"last.0": 1})
     assert size(line, depths={"last.0": 1}, goal=f"cycles={slow}").keeps
-
-
-def _unlimited(program: Program) -> int:
-    return size(program).inputs[0].cycles_unbounded
 
 
 def _line(count: int = 6) -> Program:
@@ -153,17 +148,15 @@ def test_nearest_goal_of_several_inputs_is_the_longest(counts: tuple[int, ...]) 
     assert [each.depth_before for each in found.channels] == [2, 2]
     assert [each.group for each in found.channels] == ["", ""]
     assert (found.cost_before, found.cost) == (2 + 2, sum(found.depths.values()))
-    longest = _unlimited(_line(6))
+    longest = size(_line(6)).inputs[0].cycles_unbounded
     assert [each.name for each in found.inputs] == list(programs)
     assert max(each.limit_cycles or 0 for each in found.inputs) == longest
     message = f"line: no depths keep cycles=3: the nearest is cycles={longest}$"
     with pytest.raises(ConfigurationError, match=message):
         size(programs, goal="cycles=3")
     slowest = max(cycles_of(each, {"first.0": 1, "last.0": 1}) or 0 for each in programs.values())
-    with pytest.raises(
-        ConfigurationError,
-        match=rf"with first\.0=1 and last\.0=1 pinned: the nearest is cycles={slowest}$",
-    ):
+    message = rf"with first\.0=1 and last\.0=1 pinned: the nearest is cycles={slowest}$"
+    with pytest.raises(ConfigurationError, match=message):
         size(programs, depths={"last.0": 1, "first.0": 1})
 
 
