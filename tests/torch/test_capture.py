@@ -20,6 +20,8 @@ from torch import nn
 from fabric import ProgramError, simulate
 from operators.kernels.schedule import Schedule
 from operators.torch import from_torch
+from operators.torch.capture import capture
+from operators.torch.planning import Constants
 from tests.profiles import examples
 
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
@@ -271,3 +273,17 @@ def test_progress_of_an_import_is_shown_on_a_terminal_and_cleared(
         from_torch(Computing(torch.relu), (X,))
     texts = ["", "torch.export traces Computing", "from_torch plans call 1 of 1", ""]
     assert shown.getvalue().split("\r\x1b[K") == (texts if shows else [""])
+
+
+def test_a_result_that_is_read_and_not_computed_is_refused() -> None:
+    attended = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    with pytest.raises(ProgramError, match=r"its result 1 is read, .*: expected readers of .* 0$"):
+        from_torch(Computing(lambda x: attended(x, x, x)).eval(), (torch.randn(2, 4, 3, 6),))
+
+
+def test_numbers_made_of_weights_are_unknown_while_planning() -> None:
+    captured = capture(nn.utils.parametrizations.weight_norm(nn.Linear(8, 8)), (X,), {})
+    constants = Constants(captured)
+    folded = [each for each in captured.calls if constants.fold(each)]
+    assert folded
+    assert not any(constants.stored(each).known for each in folded)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import operators as op
 from fabric import ConfigurationError, Program, simulate
-from operators import LinearOffChipLoad, LinearOffChipStore, Map, SiLU
 from operators.kernels.realise import Demand, demands_of, share_out, shares
 
 DEMANDS = st.builds(Demand, st.integers(1, 6), st.integers(1, 12))
@@ -38,10 +38,17 @@ def test_too_little_for_all_is_refused() -> None:
 
 def wired() -> Program:
     with Program("two maps") as program:
-        x = LinearOffChipLoad(np.ones((16, 64), np.float32), tile=(4, 64))()
-        y = Map(SiLU(), name="first")(x)
-        LinearOffChipStore("y")(Map(SiLU(), name="second", flops_per_cycle=7)(y))
+        x = op.LinearOffChipLoad(np.ones((16, 64), np.float32), tile=(4, 64))()
+        y = op.Map(op.SiLU(), name="first")(x)
+        op.LinearOffChipStore("y")(op.Map(op.SiLU(), name="second", flops_per_cycle=7)(y))
     return program
+
+
+def test_unit_with_unbound_sizes_demands_one_operation() -> None:
+    with Program("ragged") as program:
+        rows = op.RandomOffChipLoad(np.ones((4, 64)), (1, 64))(op.RaggedIntegers([[0], [1, 2]])())
+        op.Consumer()(op.Map(op.SiLU(), name="silu")(rows))
+    assert demands_of(program) == {"silu": Demand(1, 1)}
 
 
 def test_run_reports_the_shares_of_its_units() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fabric import Layout, simulate
 from operators.kernels.concatenate import Concatenate, Concatenated, parts_of
+from operators.kernels.following import followed_whole, rows_layout
 from operators.kernels.schedule import Schedule
 from operators.kernels.tensors import Computed, View
 from operators.reassemble import Reassemble
@@ -94,3 +95,17 @@ def test_parts_of_two_sizes_are_joined_tile_by_tile(dim: int, rows: int) -> None
     assert report.verified
     assert report.off_chip_traffic_bytes == 2 * 4 * 8 * 16
     assert sum(isinstance(each.operator, Reassemble) for each in program.nodes) == 1
+
+
+def test_rows_of_a_tile_pass_over_a_dimension_of_one() -> None:
+    assert rows_layout((2, 4, 1, 10), 4, 10).tile == (1, 4, 1, 10)
+
+
+@pytest.mark.parametrize(("wish", "cols"), [(6, 6), (4, 1)])
+def test_tiles_of_no_part_of_the_source_become_narrower(wish: int, cols: int) -> None:
+    turned = View.of(_computed((6, 4))).permuted((1, 0)).reshaped((12, 2)).permuted((1, 0))
+
+    # Three columns are a row of the exchanged source: six are two rows, four and two are no part.
+    (layout,) = followed_whole((turned,), (0,), Schedule(tile_cols=wish))
+
+    assert layout.tile == (2, cols)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fabric import Layout, Program, Report, Stream, simulate
-from operators import Add, Map, SiLU
+from operators import Add, LinearOffChipStore, Map, RandomOffChipStore, SiLU
 from operators.kernels.kernel import Kernel, Operand, Streams
 from operators.kernels.model import Model
 from operators.kernels.off_chip import Store
@@ -39,11 +39,6 @@ class Added(Kernel):
         for each in rest:
             first = Map(Add())(first, each)
         return (Map(SiLU(), name=self.name)(first),) if not rest else (first,)
-
-
-def silu(x: np.ndarray) -> np.ndarray:
-    found: np.ndarray = x / (1 + np.exp(-x))
-    return found
 
 
 @st.composite
@@ -99,7 +94,8 @@ def kernel_shaped(result: tuple[View, np.ndarray]) -> tuple[View, np.ndarray]:
 
 def computed(arrays: Sequence[np.ndarray]) -> np.ndarray:
     first, *rest = arrays
-    return silu(first) if not rest else first + rest[0]
+    found: np.ndarray = first + rest[0] if rest else first / (1 + np.exp(-first))
+    return found
 
 
 def run(
@@ -140,7 +136,7 @@ def test_predicted_traffic_and_buffers_equal_those_of_the_run(
     given_: tuple[Model, dict[str, np.ndarray]], budget: int
 ) -> None:
     model, expected = given_
-    _, whole = run(model, expected, Schedule(), mode="timing")
+    program, whole = run(model, expected, Schedule(), mode="timing")
 
     _, report = run(model, expected, Schedule(on_chip_bytes=budget), mode="timing")
 
@@ -154,3 +150,9 @@ def test_predicted_traffic_and_buffers_equal_those_of_the_run(
     stored = {operand for kernel in stores for operand in kernel.operands}
     between = {edge.view.source for edge in model.edges() if edge not in stored}
     assert extra["intermediate_unfused_bytes"] == sum(4 * math.prod(s.shape) for s in between)
+    kinds = {node.name: type(node.operator) for node in program.nodes}
+    for kernel in stores:
+        layout = kernel.operands[0].layout
+        places = [*map(tuple, layout.offsets())] if layout else []
+        store = LinearOffChipStore if places == sorted(places) else RandomOffChipStore
+        assert kinds[f"store_{kernel.name}"] is store

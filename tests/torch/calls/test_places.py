@@ -471,9 +471,12 @@ REFUSED: Final[list[tuple[tuple[Any, ...], str]]] = [
     (("aten.scatter_reduce.two", X, 0, PLACES, X, "mean"), REDUCING),
     (("aten.scatter_reduce.two", X, 0, PLACES, X, "sum", {"include_self": False}), REDUCING),
     ((*BAG, UNKNOWN), KNOWN_BAGS),
-    (
-        ("aten.addmm.default", some(2), some(3, 4), some(4, 2), {"beta": 0, "alpha": 2}),
-        "alpha is 2 and beta 0: expected alpha to be 1 if beta is 0",
+    *(
+        (
+            ("aten.addmm.default", some(2), some(3, 4), some(4, 2), {"beta": 0, "alpha": alpha}),
+            f"alpha is {alpha} and beta 0: expected alpha to be 1 if beta is 0",
+        )
+        for alpha in (2, 0.5)
     ),
     (
         ("aten.scaled_dot_product_attention.default", *([some(1, 3, 4)] * 3), MASK[:, :3], 0, True),

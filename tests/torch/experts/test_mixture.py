@@ -134,18 +134,9 @@ class Mixing:
         return self.play("aten.index_add.default", zeros, 0, tokens, rows)
 
 
-def _shifted(m: Mixing) -> Any:
-    return m.play("aten.__rshift__.Scalar", m.order, 1)
-
-
 def _copied(m: Mixing) -> Any:
     tokens = m.play("aten.view.default", m.play("aten.clone.default", m.tokens), [-1])
     return m.play("aten._to_copy.default", tokens, dtype=torch.int32)
-
-
-def _put(m: Mixing) -> Any:
-    zeros = m.zeros(TOKENS, WIDE)
-    return m.play("aten.index_put.default", zeros, [m.tokens], m.out, True)
 
 
 def _biased(m: Mixing) -> Any:
@@ -183,11 +174,12 @@ def _of_places(m: Mixing) -> Any:
     return m.added(m.play("aten.add.Tensor", m.out, own), m.tokens)
 
 
+ADD, PUT = "aten.index_add.default", "aten.index_put.default"
 MIXED: Final[dict[str, Callable[[Mixing], Any]]] = {
     "added": lambda m: m.added(m.out, m.tokens),
-    "shifted": lambda m: m.added(m.out, _shifted(m)),
+    "shifted": lambda m: m.added(m.out, m.play("aten.__rshift__.Scalar", m.order, 1)),
     "copied": lambda m: m.added(m.out, _copied(m)),
-    "put": _put,
+    "put": lambda m: m.play(PUT, m.zeros(TOKENS, WIDE), [m.tokens], m.out, True),
     "back by putting": lambda m: m.total(m.back("put")),
     "back by sorting": lambda m: m.total(m.back("sort")),
     "each": lambda m: m.each(m.back("sort")),
@@ -212,8 +204,8 @@ def test_calls_on_rows_of_experts_are_verified(name: str) -> None:
     assert report.verified, report.verification
 
 
-ADD, PUT = "aten.index_add.default", "aten.index_put.default"
 SORTED: Final = "integers that data decide (the experts of all tokens, sorted)"
+INVERSE: Final = "it puts numbers by data: expected the inverse of an order"
 SUMS: Final = "it adds rows by data: expected the tokens, sorted by expert"
 ORDER: Final = (
     "it takes rows of experts in another order: expected each row once, in the expert's order"
@@ -233,10 +225,8 @@ REFUSED: Final[list[tuple[Callable[[Mixing], Any], str]]] = [
         lambda m: m.play(PUT, m.zeros(TOKENS, WIDE), [m.tokens], m.out),
         "it writes experts' rows to places that data decide: expected a sum",
     ),
-    (
-        lambda m: m.play(PUT, m.numbers(), [m.tokens], m.numbers()),
-        "it puts numbers by data: expected the inverse of an order",
-    ),
+    (lambda m: m.play(PUT, m.numbers(), [m.tokens], m.numbers()), INVERSE),
+    (lambda m: m.play(PUT, m.numbers(), [m.order], m.numbers(), True), INVERSE),
     (
         lambda m: m.play("aten.histc.default", m.sorted_floats(), EXPERTS, 0, EXPERTS),
         "it counts experts from 0 to 3: expected 0 to 2",
