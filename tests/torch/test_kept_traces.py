@@ -162,7 +162,7 @@ def check(kind: str, symbols: str, lengths: Any) -> None:
         given = tuple(torch.randn(each, 6) for each in length)
         try:
             module(*given)
-        except RuntimeError:
+        except (RuntimeError, IndexError):
             continue  # PyTorch refuses the length
         dims = tuple({0: SYMBOLS[symbols](name)} for name in "ab"[: len(given)])
         fresh = outcome(module, given)
