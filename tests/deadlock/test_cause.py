@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import operators as op
@@ -22,7 +23,6 @@ def test_cause_names_four_holders_of_memory(
     report = simulate(program)
     assert report.deadlock is not None
     cause = report.deadlock["loops"][0]["cause"]
-
     held = [f"bufferize_{number} holds {2048 * n:,}" for number, n in enumerate(tiles, 1)]
     rest = f"{more} the rest" if more else ""
     assert cause.endswith(f". Of 20,480 bytes on chip {', '.join(held)}{rest}.")
@@ -50,7 +50,7 @@ def test_cause_names_four_units_of_a_livelock(units: int, named: str) -> None:
 
 def test_cause_counts_the_only_element_of_a_stream_in_the_singular() -> None:
     with Program("short") as program:
-        route = op.Flatten(0, 1)(op.Selectors([[0], [1], [1], [0]], width=2)())
+        route = op.Flatten(0, 1)(op.Selectors(np.array([[0], [1], [1], [0]]), width=2)())
         sink("y", op.Reassemble()([source("a", 4), source("b", 1)], route))
     report = simulate(program)
     assert report.deadlock is not None
