@@ -653,9 +653,7 @@ class AssumedSink:
         self._counts = [0] * (rank + 1)
         self._groups = [0] * (rank + 1)
         self._stated = {
-            claim.dimension: (claim.assumed, claim)
-            for claim in claims
-            if isinstance(claim.assumed, int)
+            claim.dimension: claim.assumed for claim in claims if isinstance(claim.assumed, int)
         }
 
     def send(self, element: Element) -> Awaitable[None]:
@@ -694,8 +692,7 @@ class AssumedSink:
     @property
     def expected(self) -> list[int | None]:
         """By dimension, the stated size of each group; None if it is not a number."""
-        stated = map(self._stated.get, range(len(self._counts)))
-        return [None if each is None else each[0] for each in stated]
+        return [self._stated.get(dimension) for dimension in range(len(self._counts))]
 
     def _count(self, element: Element) -> None:
         value, stop = element
@@ -718,10 +715,13 @@ class AssumedSink:
         low, high = self.sizes.get(dimension, (size, size))
         self.sizes[dimension] = min(low, size), max(high, size)
         stated = self._stated.get(dimension)
-        if stated is not None and size != stated[0]:
+        if stated is not None and size != stated:
             outermost = dimension == len(self._counts) - 1
             group = None if outermost else self._groups[dimension]
-            stated[1].refuse(size, stated[0], group)
+            # The latest assumption of a dimension holds.
+            latest = reversed(self.claims)
+            claim = next(c for c in latest if (c.dimension, c.assumed) == (dimension, stated))
+            claim.refuse(size, stated, group)
 
 
 class LaterSink:
