@@ -15,7 +15,7 @@ class Source(Operator):
 
 
 @dataclass(frozen=True)
-class Hop(Operator):
+class Passing(Operator):
     def __call__(self, source: Stream) -> Stream:
         return self.wire(source)[0]
 

@@ -12,7 +12,7 @@ import operators as op
 from fabric import Program, Stream, StreamType, Tile, TileType
 from fabric.extend import BoolType, Element, Empty, Operator, Ports, Wiring
 from fabric.graph.values.dims import symbol
-from tests.bases import Hop
+from tests.bases import Passing
 from tests.deadlock.parts import Script, feedback
 from tests.operators.driving import Emit
 
@@ -21,7 +21,7 @@ ONE = Tile(1, 1, FLOAT)
 
 
 @dataclass(frozen=True)
-class First(Hop):
+class First(Passing):
     count: int
 
     @override

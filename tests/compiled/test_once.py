@@ -21,7 +21,7 @@ import operators as op
 from fabric.graph.values.dims import symbol
 from fabric.timing.compiled import arrays
 from fabric.timing.compiled import world as c
-from tests.bases import Hop, Sink, Source
+from tests.bases import Passing, Sink, Source
 from tests.compiled.both import both, described, plain, run
 from tests.compiled.test_both_engines import hopped
 from tests.compiled.test_boundary import Looking, between
@@ -73,7 +73,7 @@ class Makes(Source):
 
 
 @dataclass(frozen=True)
-class Passes(Hop):
+class Passes(Passing):
     book: Book
 
     @override

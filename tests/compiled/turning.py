@@ -12,11 +12,11 @@ from typing_extensions import override
 from fabric import Program, Tile
 from fabric.extend import Ports
 from operators import Consumer, Metadata
-from tests.bases import Hop
+from tests.bases import Passing
 
 
 @dataclass(frozen=True)
-class Turning(Hop):
+class Turning(Passing):
     conducted = turns = True
 
     does: Any

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from fabric import Stream, StreamType
 from fabric.extend import BoolType, Operator, Ports, Value, Wiring
-from tests.bases import Hop, Sink, Source
+from tests.bases import Passing, Sink, Source
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Ticks(Source):
 
 
 @dataclass(frozen=True)
-class Relay(Hop):
+class Relay(Passing):
     """Pass every element on and charge a cycle for it."""
 
     @override

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from fabric import Feedback, Program, Stream, StreamType, Tile, TileType
 from fabric.extend import BoolType, Ports, Wiring
-from tests.bases import Hop, Sink, Source
+from tests.bases import Passing, Sink, Source
 
 NUMBER = TileType(1, 1, np.dtype(np.uint64))
 
@@ -55,7 +55,7 @@ class Total(Sink):
 
 
 @dataclass(frozen=True)
-class Relay(Hop):
+class Relay(Passing):
     """Send every element on."""
 
     @override

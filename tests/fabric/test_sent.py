@@ -13,7 +13,7 @@ from typing_extensions import override
 from fabric import Program, Stream, StreamType, Tile, TileType, simulate
 from fabric.extend import Ports, Wiring, is_constant
 from operators import LinearOffChipLoad, LinearOffChipStore, Tensor
-from tests.bases import Hop, Source
+from tests.bases import Passing, Source
 
 F32 = np.dtype(np.float32)
 
@@ -83,7 +83,7 @@ def test_loaded_view_keeps_its_numbers(name: str) -> None:
     array = _array()
 
     @dataclass(frozen=True)
-    class Writes(Hop):
+    class Writes(Passing):
         @override
         async def run(self, ports: Ports) -> None:
             while (element := await ports.source.receive()) is not None:

@@ -12,8 +12,7 @@ import fabric as fab
 import fabric.extend as ext
 import operators as op
 from operators import Function
-from tests.bases import Hop as OneToOne
-from tests.bases import Source
+from tests.bases import Passing, Source
 from tests.operators.driving import NUMBER, Emit, ragged, tile  # noqa: F401 - for the table
 from tests.operators.writing import read
 
@@ -116,14 +115,14 @@ def on(memory: ext.OffChipDescription) -> fab.Program:
     return program
 
 
-class Copy(OneToOne):
+class Copy(Passing):
     @override
     async def run(self, ports: ext.Ports) -> None:
         while (element := await ports.source.receive()) is not None:
             await ports.sink.send(element)
 
 
-class Half(OneToOne):
+class Half(Passing):
     @override
     def infer(self, wiring: ext.Wiring, *inputs: fab.Stream) -> Types:
         return (fab.StreamType((ext.ceil_div(inputs[0].shape[0], 2),), inputs[0].value),)

@@ -12,7 +12,7 @@ from typing_extensions import override
 import fabric as fab
 import fabric.extend as ext
 import operators as op
-from tests.bases import Hop as Passing
+from tests.bases import Passing
 from tests.symbolic.bounded import Idle, compared, cycles, load
 
 

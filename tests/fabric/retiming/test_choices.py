@@ -7,12 +7,12 @@ from typing_extensions import override
 from fabric import Program
 from fabric.explore.sizing.running import recorded
 from fabric.extend import Ports
-from tests.bases import Hop
+from tests.bases import Passing
 from tests.deadlock.parts import sink, source
 
 
 @dataclass(frozen=True)
-class Late(Hop):
+class Late(Passing):
     @override
     async def run(self, ports: Ports) -> None:
         await ports.clock.reach(ports.unit, 5)

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from fabric import Stream, StreamType, Tile, TileType
 from fabric.extend import BoolType, Ports, ValueType, Wiring
-from tests.bases import Hop
+from tests.bases import Passing
 from tests.fabric.users.raised import RAISED
 
 F32 = np.dtype(np.float32)
@@ -35,7 +35,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Misuse(Hop):
+class Misuse(Passing):
     row: Row
 
     @override
